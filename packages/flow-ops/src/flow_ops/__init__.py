@@ -2,8 +2,8 @@
 
 By theme: `transform` (items become flows), `combine` (several flows), `sequence` (one after
 another, again, on error), `group` (parts of a flow), `time`, `demand` (back-pressure), `threads`,
-`parallel`, `coroutines`. What they are built on, for operators of your own: `coordination` (one
-permit, several inputs) and `arbiters` (a source that changes).
+`parallel`, `coroutines`. Your own operators can build on `coordination` (one permit, several
+inputs) and `arbiters` (a source that changes).
 
 Each operator is a method of `flow_core.Flow`:
 
@@ -197,7 +197,7 @@ __all__ = [
     "zip_with",
 ]
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
 
     def __getattr__(name: str) -> object:
         no_such_name(__name__, name)

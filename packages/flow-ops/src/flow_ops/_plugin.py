@@ -1,4 +1,4 @@
-"""What this package registers; see `flow_core.plugins`."""
+"""The records that this package registers; see `flow_core.plugins`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STAGE: Final[dict[str, Any]] = {  # Any: arguments of a record
 
 @hookimpl
 def flow_operators() -> Iterator[OperatorSpec]:
-    """The operators of this package."""
+    """Yield the records of the operators of this package."""
     yield _operator("amb_with", Backpressure.PASS, conditional=True, method=None)
     yield _operator("and_then", Backpressure.UNBOUNDED_IN, conditional=True)
     yield _operator("batch", Backpressure.FULL, answers=_QUEUED, conditional=True)
@@ -137,7 +137,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
 
 @hookimpl
 def flow_sources() -> Iterator[SourceSpec]:
-    """What begins a flow here: of several flows, and of time."""
+    """Yield the records of the sources of this package: of several flows, and of time."""
     yield _source("amb", Backpressure.PASS)
     yield _source("combine_latest", Backpressure.FULL, answers=_QUEUED)
     yield _source("concat", Backpressure.PASS)
@@ -153,12 +153,12 @@ def flow_sources() -> Iterator[SourceSpec]:
 
 
 def _operator(name: str, backpressure: Backpressure, **facts: Any) -> OperatorSpec:
-    """The record of a function of this package; the method of `Flow` has its name."""
+    """Return the record of a function of this package; the method of `Flow` has its name."""
     facts = {"method": name, "backpressure": backpressure} | facts
     return OperatorSpec.of(getattr(flow_ops, name), **facts)
 
 
 def _source(name: str, backpressure: Backpressure, **facts: Any) -> SourceSpec:
-    """As `_operator`, of a source."""
+    """Return the record of a source; see `_operator`."""
     facts = {"method": name, "backpressure": backpressure} | facts
     return SourceSpec.of(getattr(flow_ops, name), **facts)

@@ -1,6 +1,6 @@
-"""Every operator and source of this package at work: what its tests, rules and explorers try.
+"""An example of every operator and source of this package, for its tests, rules and explorers.
 
-`OPERATOR_CASES` is what makes those general: a test that is parametrised over it covers all that is
+`OPERATOR_CASES` makes those general: a test that is parametrised over it covers all that is
 registered. An operator without a case fails the tests of the package.
 """
 
@@ -18,7 +18,7 @@ from flow_testing import OperatorCase, Surroundings
 
 __all__ = ["OPERATOR_CASES", "WITHOUT_CASE"]
 
-# What items an operator gives in the end is not known where it is made.
+# The type of the items that an operator gives in the end is not known where it is made.
 # pyright: reportUnknownLambdaType=false
 
 # Any: of all types of items.
@@ -40,7 +40,7 @@ def _case(
 def _piped(
     name: str, operator: Callable[[Surroundings], Any], *kinds: str, **more: Any
 ) -> OperatorCase:
-    """Whose upstream is the flow itself."""
+    """Return a case whose upstream is the flow itself."""
     return _case(name, lambda up, at: up.pipe(operator(at)), *kinds, **more)
 
 
@@ -69,7 +69,7 @@ OPERATOR_CASES: Final = (
     _piped("amb_with", lambda at: ops.amb_with(flow.never())),
     _piped("and_then", lambda at: ops.and_then(flow.range(9)), "uncounted selective"),
     _case("and_then, what follows", lambda up, at: flow.empty().pipe(ops.and_then(up))),
-    # Without an end of the buffer, the upstream waits when so many items are in it.
+    # Without an end of the buffer, the upstream waits when that many items are in it.
     _piped(
         "buffer_boundary",
         lambda at: ops.buffer_boundary(flow.never(), max_size=5_000),
@@ -141,7 +141,7 @@ OPERATOR_CASES: Final = (
         "selective",
         **_ONE,
     ),
-    # What was requested is on its way.
+    # Items that were requested are on their way.
     _piped(
         "delay",
         lambda at: ops.delay(at.period_s, clock=at.clock),
@@ -180,7 +180,7 @@ OPERATOR_CASES: Final = (
         lambda at: ops.delay_with_mapper(lambda _: ops.timer(at.period_s, clock=at.clock)),
         "timed delayed",
     ),
-    # Walks level by level, and the items are the first level.
+    # It walks level by level, and the items are the first level.
     _piped("expand", lambda at: ops.expand(lambda _: flow.empty()), holds=65_536),
     _piped("expand, depth first", lambda at: ops.expand(lambda _: flow.empty(), depth_first=True)),
     _piped("filter_when", lambda at: ops.filter_when(lambda _: flow.just(True))),
@@ -247,7 +247,7 @@ OPERATOR_CASES: Final = (
     _piped(
         "on_backpressure_buffer, all",
         lambda at: ops.on_backpressure_buffer(100_000),
-        holds=100_001,  # and one for which there is no room
+        holds=100_001,  # and one item for which there is no room
     ),
     _piped(
         "on_backpressure_buffer, timed",
@@ -255,7 +255,7 @@ OPERATOR_CASES: Final = (
         "selective",
         holds=100_001,
     ),
-    # What is not requested yet is lost.
+    # Items that are not requested yet are lost.
     _piped(
         "on_backpressure_drop",
         lambda at: ops.on_backpressure_drop(),
@@ -286,7 +286,7 @@ OPERATOR_CASES: Final = (
         lambda up, at: up.map(int).pipe(ops.on_processes(at.executor)).map(int),
         "processes",
     ),
-    # One rail: of several the order is nobody's promise.
+    # One rail: the order of several is not defined.
     _case(
         "parallel, one rail",
         lambda up, at: up.pipe(ops.parallel(1)).run_on(at.executor).sequential(),
@@ -474,7 +474,7 @@ OPERATOR_CASES: Final = (
     _piped("with_latest_from", lambda at: ops.with_latest_from(flow.just("x"))),
     _piped("zip_with", lambda at: ops.zip_with(flow.range(10**9))),
     _piped("zip_with, a hidden flow", lambda at: ops.zip_with(flow.range(10**9).hide())),
-    # -- sources, of a flow among theirs
+    # -- sources, with a flow among theirs
     _case("amb", lambda up, at: ops.amb(flow.never(), up)),
     _case("combine_latest", lambda up, at: ops.combine_latest(flow.just("x"), up)),
     _case("concat", lambda up, at: ops.concat(flow.empty(), up)),
@@ -503,11 +503,11 @@ OPERATOR_CASES: Final = (
     _case("zip", lambda up, at: ops.zip(up, flow.range(10**9))),
     _case("zip, hidden flows", lambda up, at: ops.zip(up.hide(), flow.range(10**9).hide())),
 )
-"""Behind ints; see `OperatorCase`."""
+"""Cases behind ints; see `OperatorCase`."""
 
 WITHOUT_CASE: Final = {
     "interval": "has no upstream",
     "interval_range": "has no upstream",
     "timer": "has no upstream",
 }
-"""What is registered and has no case, with the reason."""
+"""Names that are registered and have no case, with the reason."""

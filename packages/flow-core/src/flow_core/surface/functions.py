@@ -70,7 +70,7 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
 
     Without flows it is empty.
 
-    Demand: passed on to all, and to the first one alone from then on.
+    Demand: passed on to all, and from then on to the first one alone.
     Thread: that of the first one. Fusion: none.
     Errors: those of the first one.
 
@@ -171,7 +171,7 @@ def combine_latest(
 def combine_latest(
     *sources: Publisher[Any], prefetch: int = 128, delay_error: bool = False
 ) -> Flow[Any]:
-    """Whenever one of the flows has an item: it, with the latest ones of all others.
+    """Each item of any flow, together with the latest items of all the others.
 
     >>> import flow_core as flow
     >>> list(flow.combine_latest(flow.just(1, 2), flow.just("a", "b")))
@@ -181,18 +181,20 @@ def combine_latest(
     one completes without an item. Without flows it is empty.
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
-    many of it were delivered. Combinations that nobody has requested yet wait, in the order in
-    which they came about.
-    Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
+    many of it were delivered. Combinations that are not requested yet wait, in the order in which
+    they arose.
+    Thread: that of the source whose item it is; what had to wait comes on whichever thread is at
+    work.
     Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
-    them. The end comes as soon as the last combination was polled. Of the sources no fusion is
-    asked.
+    them. The end comes as soon as the last combination was polled. It asks its sources for no
+    fusion.
     Errors: the first one cancels the others, and overtakes what waits.
 
     Args:
         sources: what to combine. They are subscribed in this order.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+        delay_error: whether errors come when all flows have ended; several are raised as an
+            ExceptionGroup.
 
     Returns:
         A flow that fails with MissingBackpressureError if a source sends more than was requested
@@ -218,17 +220,16 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
 
     It is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
 
-    Demand: exact; what one flow has not used up, the next one gets. A flow is subscribed when the
-    one before has ended, also without demand.
-    Thread: each flow's own; a flow that is an iterator or a function runs where the one before has
-    ended, or where demand came from. Iteration: one loop over all.
-    Fusion: none. A chain of them is flattened while it is assembled, so that its depth costs
-    nothing, however long it is.
+    Demand: exact; the next flow gets the demand that a flow has not used. A flow is subscribed when
+    the one before has ended, even without demand.
+    Thread: each flow's own. A flow that is an iterator or a function runs where the one before has
+    ended, or where it was requested. Iteration: one loop over all.
+    Fusion: none. A chain of them is flattened when it is assembled, so its length costs nothing.
     Errors: the first one ends the flow, and the flows after it are not started.
 
     Args:
-        sources: what to concatenate.
-        delay_error: whether a flow that fails lets the others follow; its error comes at the end,
+        sources: the flows to concatenate.
+        delay_error: whether the other flows follow a flow that fails; its error comes at the end,
             several as an ExceptionGroup.
 
     Raises:
@@ -298,11 +299,11 @@ def fork_join(*sources: Publisher[Any]) -> Flow[Any]:
 
     Demand: everything is requested of the sources, as soon as they are subscribed; only the last
     item of each is kept. The tuple waits for demand.
-    Thread: that of the source which completes last, or of the requester. Fusion: none.
+    Thread: that of the source that completes last, or of the requester. Fusion: none.
     Errors: the first one cancels the other flows.
 
     Args:
-        sources: what to run. They are subscribed in this order.
+        sources: the flows to run. They are subscribed in this order.
 
     Raises:
         TypeError: if a source is not a publisher.
@@ -410,27 +411,28 @@ def merge(
     prefetch: int = 128,
     delay_error: bool = False,
 ) -> Flow[Any]:
-    """The items of several flows, as they come; completes when all have.
+    """The items of several flows, as they come. It completes when all flows have.
 
     >>> import flow_core as flow
     >>> list(flow.merge(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
-    many were taken. What waits is given in the order in which it came.
-    Thread: items come on the threads of the sources, one at a time; what waited for demand or for
-    another thread's item, on whichever thread is at work.
+    many were taken. Items that wait come in the order in which they arrived.
+    Thread: items come on the threads of the sources, one at a time; an item that waited for demand,
+    or while another one was sent, comes on whichever thread is at work.
     Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
-    or a function is not subscribed to, only called. Merges within merges, with the same options,
+    or a function is called instead of subscribed to. Merges within merges, with the same options,
     are flattened, so that their depth costs nothing. Flows on one cluster are united there.
     Errors: the first one cancels the others, and overtakes what waits.
 
     Args:
-        sources: what to merge, subscribed in this order; also one iterable of flows, which is asked
-            for the next one only when it can run.
+        sources: flows to merge, subscribed in this order; or one iterable of flows, which is asked
+            for the next flow only when that can run.
         concurrency: how many of them run at a time; the others follow as these complete.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+        delay_error: whether errors come when all sources have ended; several are raised as an
+            ExceptionGroup.
 
     Raises:
         TypeError: if a source is not a publisher, or a number is not an int.
@@ -468,15 +470,17 @@ def merge_sequential(
     >>> list(flow.merge_sequential(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
-    Others call it concat_eager. See `concat_map_eager` for demand, thread, fusion and errors.
+    Other libraries call it concat_eager. See `concat_map_eager` for demand, thread, fusion and
+    errors.
 
     Args:
-        sources: what to run; also one iterable of flows, which is asked for the next one only when
-            it can run.
-        concurrency: how many of them are subscribed at a time, the one whose turn it is
-            included.
+        sources: flows to run; or one iterable of flows, which is asked for the next flow only when
+            that can run.
+        concurrency: how many of them are subscribed at a time, including the one whose items are
+            sent.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+        delay_error: whether errors come when all sources have ended; several are raised as an
+            ExceptionGroup.
 
     Raises:
         TypeError: if a source is not a publisher, or a number is not an int.
@@ -520,37 +524,39 @@ def ordered_merge(
     >>> list(flow.ordered_merge(flow.just("b", "A"), flow.just("C"), key=lambda s: -ord(s)))
     ['b', 'C', 'A']
 
-    An item is given when each of the flows has one waiting or has ended, and none that waits is
-    less; among equal ones that of the earlier flow comes first. If a flow is not sorted, each of
-    its items comes after those before it, and nothing is lost. Comparing costs O(log n) for each
-    item of n flows. Without flows it is empty.
+    An item is sent when each flow has an item waiting or has ended, and no waiting item is less. Of
+    equal items, that of the earlier flow comes first. If a flow is not sorted, its items still keep
+    their order, and none is lost. Comparing costs O(log n) for each item of n flows. Without flows
+    it is empty.
 
-    Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+    Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
     whenever as many were taken. Without demand no item is taken.
     Thread: that of the source whose item was missing, or of the requester. With an `executor`
-    everything downstream runs there, as behind `observe_on`: items, the end, and errors; sources
-    keep their threads, but are requested from there. A task is submitted when there is something
-    to do and none is pending. Cancel takes a task back that has not begun, and does not interrupt
-    a downstream that blocks: no further item follows. If the executor refuses a task,
-    or drops it, the RejectedExecutionError comes on the thread that signalled.
-    Fusion: sources with SYNC or ASYNC are polled; those that call functions of the user, or are
-    asynchronous, are told that this may be on another thread.
+    everything downstream runs there, as behind `observe_on`: items, the end, and errors. Sources
+    keep their threads, but are requested from there. A task is submitted when there is something to
+    do and no task is pending. Cancel removes a task that has not begun, and does not interrupt a
+    downstream that blocks: no further item follows. If the executor refuses a task, or drops it,
+    the RejectedExecutionError comes on the thread that signalled.
+    Fusion: sources with SYNC or ASYNC are polled. Those that call functions of the user, or are
+    asynchronous, learn that this may be on another thread.
     Errors: the first one cancels the other flows, and overtakes what waits.
 
     Args:
         sources: sorted flows, smallest item first. They are subscribed in this order.
-        key: makes of an item what is compared in its place, once for each; compared by ``<`` alone.
-        executor: where to merge; see `observe_on`. None for wherever the items come from.
+        key: returns the value by which an item is compared, called once for each item; values are
+            compared by ``<`` alone.
+        executor: runs the merge; see `observe_on`. None for the threads that the items come on.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+        delay_error: whether errors come when all flows have ended; several are raised as an
+            ExceptionGroup.
 
     Returns:
         A flow that fails with MissingBackpressureError if a source sends more than was requested
         and there is no room, and with what a comparison raises.
 
     Raises:
-        TypeError: if a source is not a publisher, `key` cannot be called, `executor` is none, or
-            `prefetch` is not an int.
+        TypeError: if a source is not a publisher, `key` cannot be called, `executor` is not an
+            executor, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
 
     Executed by flow-ops: `flow_ops.ordered_merge`.
@@ -568,7 +574,7 @@ def sequence_equal(
     equals: Callable[[T, U], object] | None = None,
     prefetch: int = 128,
 ) -> Flow[bool]:
-    """Whether both flows give equal items in the same order, and then complete.
+    """One item: True if both flows give the same items and then complete, else False.
 
     >>> import flow_core as flow
     >>> flow.sequence_equal(flow.range(3), flow.just(0, 1, 2)).single()
@@ -576,21 +582,21 @@ def sequence_equal(
     >>> flow.sequence_equal(flow.just("a"), flow.just("A"), key=str.lower).single()
     True
 
-    The answer comes with the first difference, and cancels both flows.
+    The result comes with the first difference, and cancels both flows.
 
     Demand: `prefetch` items are requested of each flow, and 75 % of that again whenever as many
     were compared. Without demand nothing is compared.
     Thread: that of the flow whose item was missing, or of the requester.
-    Fusion: flows with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+    Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
     another thread.
     Errors: the first one cancels the other flow, and overtakes what waits.
 
     Args:
-        first: subscribed first.
-        second: subscribed second.
-        key: makes of an item what is compared in its place.
-        equals: says whether two items are equal, by its truth; ``==`` of the items or keys if None.
-            Not both of `key` and `equals`.
+        first: the flow that is subscribed first.
+        second: the flow that is subscribed second.
+        key: returns the value by which an item is compared.
+        equals: returns something true if two items are equal; None for ``==`` of the items or keys.
+            Give `key` or `equals`, not both.
         prefetch: items to request of each ahead, and the most of each that wait.
 
     Raises:
@@ -721,25 +727,25 @@ def zip(*sources: Publisher[Any], prefetch: int = 128, delay_error: bool = False
     >>> list(flow.zip(flow.range(9), flow.just("a", "b")).starmap(lambda n, letter: letter * n))
     ['', 'b']
 
-    It completes as soon as one of the flows has ended and its last item is used up; the others are
+    It completes as soon as one of the flows has ended and its last item was used; the others are
     cancelled then. Without flows it is empty.
 
-    Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+    Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
     whenever as many were used. Without demand no item is taken.
-    Thread: that of the source whose item was the last one missing, or of the requester.
-    Iteration: when all sources are synchronous iterables, they are iterated over side by side, in
-    the one loop that ``for`` or the subscription compiles them into with the stages that follow. A
-    cancel from another thread is seen between two rows then.
+    Thread: that of the source whose item was the last one missing, or of the requester. Iteration:
+    when all sources are synchronous iterables, they are iterated over side by side, in the one loop
+    that ``for`` or the subscription compiles them into with the stages that follow. There, a cancel
+    from another thread takes effect between two rows.
     Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
-    Otherwise sources with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+    Otherwise sources with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
     another thread.
-    Errors: the first one cancels the other flows and overtakes what waits, except that an iterable
-    fails in its place. An item that has no partner is dropped.
+    Errors: the first one cancels the other flows and overtakes the items that wait, except that an
+    iterable fails after its items. An item without a partner is dropped.
 
     Args:
-        sources: what to take items from. They are subscribed in this order.
+        sources: the flows to take items from. They are subscribed in this order.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether the error of a flow comes after its items; several as an
+        delay_error: whether the error of a flow comes after its items; several are raised as an
             ExceptionGroup.
 
     Raises:

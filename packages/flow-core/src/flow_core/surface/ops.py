@@ -60,7 +60,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Without flows it is empty.
 
-        Demand: passed on to all, and to the first one alone from then on.
+        Demand: passed on to all, and from then on to the first one alone.
         Thread: that of the first one. Fusion: none.
         Errors: those of the first one.
 
@@ -85,12 +85,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat`.
 
-        Demand: exact, of `other`; with the first request this flow runs to its end, if it needs one.
+        Demand: exact, of `other`. The first request runs this flow to its end, if it needs one.
         Thread, fusion: as with `concat`.
         Errors: if this flow fails, `other` is not started.
 
         Args:
-            other: what follows.
+            other: the flow that follows.
 
         Raises:
             TypeError: if it is not a publisher.
@@ -463,7 +463,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def combine_latest(
         self, *others: Publisher[Any], prefetch: int = 128, delay_error: bool = False
     ) -> Flow[Any]:
-        """Whenever one of the flows has an item: it, with the latest ones of all others.
+        """Each item of any flow, together with the latest items of all the others.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 2).combine_latest(flow.just("a", "b")))
@@ -473,18 +473,20 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         one completes without an item.
 
         Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
-        many of it were delivered. Combinations that nobody has requested yet wait, in the order in
-        which they came about.
-        Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
+        many of it were delivered. Combinations that are not requested yet wait, in the order in which
+        they arose.
+        Thread: that of the source whose item it is; what had to wait comes on whichever thread is at
+        work.
         Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
-        them. The end comes as soon as the last combination was polled. Of the sources no fusion is
-        asked.
+        them. The end comes as soon as the last combination was polled. It asks its sources for no
+        fusion.
         Errors: the first one cancels the others, and overtakes what waits.
 
         Args:
             others: what to combine. They are subscribed in this order.
             prefetch: items to request of each ahead, and the most of each that wait.
-            delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+            delay_error: whether errors come when all flows have ended; several are raised as an
+                ExceptionGroup.
 
         Returns:
             A flow that fails with MissingBackpressureError if a source sends more than was requested
@@ -512,17 +514,16 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         It is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
 
-        Demand: exact; what one flow has not used up, the next one gets. A flow is subscribed when the
-        one before has ended, also without demand.
-        Thread: each flow's own; a flow that is an iterator or a function runs where the one before has
-        ended, or where demand came from. Iteration: one loop over all.
-        Fusion: none. A chain of them is flattened while it is assembled, so that its depth costs
-        nothing, however long it is.
+        Demand: exact; the next flow gets the demand that a flow has not used. A flow is subscribed when
+        the one before has ended, even without demand.
+        Thread: each flow's own. A flow that is an iterator or a function runs where the one before has
+        ended, or where it was requested. Iteration: one loop over all.
+        Fusion: none. A chain of them is flattened when it is assembled, so its length costs nothing.
         Errors: the first one ends the flow, and the flows after it are not started.
 
         Args:
-            others: what to concatenate.
-            delay_error: whether a flow that fails lets the others follow; its error comes at the end,
+            others: the flows to concatenate.
+            delay_error: whether the other flows follow a flow that fails; its error comes at the end,
                 several as an ExceptionGroup.
 
         Raises:
@@ -1163,11 +1164,11 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Demand: everything is requested of the sources, as soon as they are subscribed; only the last
         item of each is kept. The tuple waits for demand.
-        Thread: that of the source which completes last, or of the requester. Fusion: none.
+        Thread: that of the source that completes last, or of the requester. Fusion: none.
         Errors: the first one cancels the other flows.
 
         Args:
-            others: what to run. They are subscribed in this order.
+            others: the flows to run. They are subscribed in this order.
 
         Raises:
             TypeError: if a source is not a publisher.
@@ -1554,26 +1555,28 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[T_co | D]:
-        """The items of several flows, as they come; completes when all have.
+        """The items of several flows, as they come. It completes when all flows have.
 
         >>> import flow_core as flow
         >>> list(flow.range(2).merge(flow.just("a")))
         [0, 1, 'a']
 
         Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
-        many were taken. What waits is given in the order in which it came.
-        Thread: items come on the threads of the sources, one at a time; what waited for demand or for
-        another thread's item, on whichever thread is at work.
+        many were taken. Items that wait come in the order in which they arrived.
+        Thread: items come on the threads of the sources, one at a time; an item that waited for demand,
+        or while another one was sent, comes on whichever thread is at work.
         Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
-        or a function is not subscribed to, only called. Merges within merges, with the same options,
+        or a function is called instead of subscribed to. Merges within merges, with the same options,
         are flattened, so that their depth costs nothing. Flows on one cluster are united there.
         Errors: the first one cancels the others, and overtakes what waits.
 
         Args:
-            others: what to merge, subscribed in this order.
+            others: flows to merge, subscribed in this order; or one iterable of flows, which is asked
+                for the next flow only when that can run.
             concurrency: how many of them run at a time; the others follow as these complete.
             prefetch: items to request of each ahead, and the most of each that wait.
-            delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+            delay_error: whether errors come when all sources have ended; several are raised as an
+                ExceptionGroup.
 
         Raises:
             TypeError: if a source is not a publisher, or a number is not an int.
@@ -1605,9 +1608,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Demand, thread, fusion and errors are those of `flat_map`.
 
         Args:
-            concurrency: how many of the flows run at a time; 1 is one after the other.
+            concurrency: how many of the flows run at a time; with 1, one runs after the other.
             prefetch: items to request of each ahead, and the most of each that wait.
-            delay_error: whether errors come when all have ended; several as an ExceptionGroup.
+            delay_error: whether errors come when all have ended; several are raised as an
+                ExceptionGroup.
 
         Raises:
             TypeError: if a number is not an int.
@@ -1635,14 +1639,17 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(2).merge_sequential(flow.just("a")))
         [0, 1, 'a']
 
-        Others call it concat_eager. See `concat_map_eager` for demand, thread, fusion and errors.
+        Other libraries call it concat_eager. See `concat_map_eager` for demand, thread, fusion and
+        errors.
 
         Args:
-            others: what to run.
-            concurrency: how many of them are subscribed at a time, the one whose turn it is
-                included.
+            others: flows to run; or one iterable of flows, which is asked for the next flow only when
+                that can run.
+            concurrency: how many of them are subscribed at a time, including the one whose items are
+                sent.
             prefetch: items to request of each ahead, and the most of each that wait.
-            delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+            delay_error: whether errors come when all sources have ended; several are raised as an
+                ExceptionGroup.
 
         Raises:
             TypeError: if a source is not a publisher, or a number is not an int.
@@ -1724,31 +1731,33 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         timeout: Seconds | None = None,
         clock: Clock | None = None,
     ) -> Flow[T_co]:
-        """Have the items that come when there is no demand wait, up to so many.
+        """Keep up to `capacity` items that come without demand, until they are requested.
 
         >>> import flow_core as flow
         >>> newest = flow.range(9).on_backpressure_buffer(2, overflow="drop_oldest")
         >>> list(newest.iterate(prefetch=3))
         [0, 1, 2, 7, 8]
 
-        Demand: everything is requested of the upstream, at once; items come as they are wanted. One
-        that is wanted passes without a queue, if none waits. What waits when the upstream ends still
-        comes, before the end.
-        Thread: that of the upstream, where `on_overflow` runs, too; what has waited comes on whichever
-        thread is at work, mostly the requester's. What times out is dropped on the clock's thread.
-        Fusion: ASYNC, across threads, too, if what waits is never dropped: without a timeout, and
-        unless the oldest are. What the downstream has requested and not polled is no surplus: it takes
-        none of the capacity.
-        Errors: the upstream's, after what waits, and likewise MissingBackpressureError; what
-        `on_overflow` raises, at once. Each cancels the upstream.
+        Demand: everything is requested of the upstream, at once; items come on demand. A requested item
+        passes without a queue, if none waits. Items that wait when the upstream ends still come, before
+        the end.
+        Thread: that of the upstream, where `on_overflow` runs, too. Items that waited come on whichever
+        thread is at work, mostly the requester's. Items that time out are dropped on the clock's
+        thread.
+        Fusion: ASYNC, across threads, too, if no item is ever dropped from the buffer: without a
+        timeout, and unless the oldest are dropped. Items that the downstream has requested and not
+        polled take none of the capacity.
+        Errors: the upstream's, and MissingBackpressureError, come after the items that wait; an error
+        of `on_overflow` comes at once. Each cancels the upstream.
 
         Args:
             capacity: how many items may wait.
             overflow: what to do when there is no room: see `BufferOverflow`.
-            on_overflow: told of each item that is dropped, for want of room or of time. These go to
-                the dropped-items hook, too.
-            timeout: how long an item may wait before it is dropped; None for any time.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            on_overflow: called with each item that is dropped, because there is no room, or by the
+                timeout. These items go to the dropped-items hook, too.
+            timeout: how long an item may wait before it is dropped, in seconds; None for any time.
+            clock: the clock of the timeout; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
             TypeError: if an argument is of the wrong type.
@@ -1776,12 +1785,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         4
         [0, 1]
 
-        Demand: everything is requested of the upstream, at once; items come as they are wanted.
-        Thread: that of the upstream, which `on_drop` blocks. Fusion: none.
-        Errors: what `on_drop` raises fails the flow, and cancels the upstream.
+        Demand: everything is requested of the upstream, at once; items come on demand.
+        Thread: that of the upstream; `on_drop` runs there, too. Fusion: none.
+        Errors: an error of `on_drop` fails the flow, and cancels the upstream.
 
         Args:
-            on_drop: told of each item that is dropped. These go to the dropped-items hook, too.
+            on_drop: called with each item that is dropped. These items go to the dropped-items hook,
+                too.
 
         Raises:
             TypeError: if `on_drop` cannot be called.
@@ -1797,7 +1807,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).on_backpressure_error())
         [0, 1, 2]
 
-        Demand: everything is requested of the upstream, at once; items come as they are wanted.
+        Demand: everything is requested of the upstream, at once; items come on demand.
         Thread: that of the upstream. Fusion: none.
         Errors: that one, which cancels the upstream. The item goes to the dropped-items hook.
 
@@ -1812,9 +1822,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(9).on_backpressure_latest().iterate(prefetch=2))
         [0, 1, 8]
 
-        Demand: everything is requested of the upstream, at once; items come as they are wanted. The
-        item that waits when the upstream ends still comes, before the end.
-        Thread: that of the upstream; what has waited comes on the requester's. Fusion: none.
+        Demand: everything is requested of the upstream, at once; items come on demand. The item that
+        waits when the upstream ends still comes, before the end.
+        Thread: that of the upstream; an item that waited comes on the requester's. Fusion: none.
         Errors: the upstream's, after the item that waits. An item that is replaced goes to the
         dropped-items hook.
 
@@ -1823,21 +1833,22 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.demand.on_backpressure_latest:on_backpressure_latest")
 
     def on_backpressure_reduce(self, reducer: Callable[[T_co, T_co], T_co]) -> Flow[T_co]:
-        """Make one of the items that come when there is no demand.
+        """Reduce the items that come when there is no demand to one item.
 
         >>> import flow_core as flow
         >>> list(flow.range(9).on_backpressure_reduce(lambda a, b: a + b).iterate(prefetch=2))
         [0, 1, 35]
 
-        Demand: everything is requested of the upstream, at once; items come as they are wanted. The
-        item that waits when the upstream ends still comes, before the end.
-        Thread: that of the upstream, where the reducer runs; what has waited comes on the requester's.
+        Demand: everything is requested of the upstream, at once; items come on demand. The item that
+        waits when the upstream ends still comes, before the end.
+        Thread: that of the upstream, where the reducer runs; an item that waited comes on the
+        requester's.
         Fusion: none.
-        Errors: the upstream's, after the item that waits; what the reducer raises, at once.
+        Errors: the upstream's, after the item that waits; an error of the reducer, at once.
 
         Args:
-            reducer: makes one item of the one that waits and the one that has come; not None. Not
-                called for an item that is wanted, nor for the first one that waits.
+            reducer: combines the item that waits and the one that has come; must not return None. It is
+                not called for an item that is requested, nor for the first one that waits.
 
         Returns:
             A flow that fails with NoneItemError if the reducer gives None.
@@ -1867,15 +1878,15 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         (`Flow.on_error_return` takes an item instead of a flow, `Flow.on_error_complete` nothing.)
 
-        Demand: exact; what was not used up, the other flow gets.
+        Demand: exact; the other flow gets the demand that was not used.
         Thread: that of the flow whose items they are; the function runs where the failure came.
         Fusion: none.
-        Errors: those that are not meant, those of the other flow, and what the function raises, whose
-        context is the failure.
+        Errors: those that `when` lets pass, those of the other flow, and an error of the function,
+        whose context is the failure.
 
         Args:
-            fallback: what goes on; or a function that makes it of the error.
-            when: for which errors; others pass.
+            fallback: the flow that follows; or a function that makes it from the error.
+            when: selects the errors to handle; others pass.
 
         Raises:
             TypeError: if `fallback` is neither, or `when` is not a filter of errors.
@@ -1979,37 +1990,39 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.just("b", "A").ordered_merge(flow.just("C"), key=lambda s: -ord(s)))
         ['b', 'C', 'A']
 
-        An item is given when each of the flows has one waiting or has ended, and none that waits is
-        less; among equal ones that of the earlier flow comes first. If a flow is not sorted, each of
-        its items comes after those before it, and nothing is lost. Comparing costs O(log n) for each
-        item of n flows.
+        An item is sent when each flow has an item waiting or has ended, and no waiting item is less. Of
+        equal items, that of the earlier flow comes first. If a flow is not sorted, its items still keep
+        their order, and none is lost. Comparing costs O(log n) for each item of n flows. Without flows
+        it is empty.
 
-        Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+        Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
         whenever as many were taken. Without demand no item is taken.
         Thread: that of the source whose item was missing, or of the requester. With an `executor`
-        everything downstream runs there, as behind `observe_on`: items, the end, and errors; sources
-        keep their threads, but are requested from there. A task is submitted when there is something
-        to do and none is pending. Cancel takes a task back that has not begun, and does not interrupt
-        a downstream that blocks: no further item follows. If the executor refuses a task,
-        or drops it, the RejectedExecutionError comes on the thread that signalled.
-        Fusion: sources with SYNC or ASYNC are polled; those that call functions of the user, or are
-        asynchronous, are told that this may be on another thread.
+        everything downstream runs there, as behind `observe_on`: items, the end, and errors. Sources
+        keep their threads, but are requested from there. A task is submitted when there is something to
+        do and no task is pending. Cancel removes a task that has not begun, and does not interrupt a
+        downstream that blocks: no further item follows. If the executor refuses a task, or drops it,
+        the RejectedExecutionError comes on the thread that signalled.
+        Fusion: sources with SYNC or ASYNC are polled. Those that call functions of the user, or are
+        asynchronous, learn that this may be on another thread.
         Errors: the first one cancels the other flows, and overtakes what waits.
 
         Args:
             others: sorted flows, smallest item first. They are subscribed in this order.
-            key: makes of an item what is compared in its place, once for each; compared by ``<`` alone.
-            executor: where to merge; see `observe_on`. None for wherever the items come from.
+            key: returns the value by which an item is compared, called once for each item; values are
+                compared by ``<`` alone.
+            executor: runs the merge; see `observe_on`. None for the threads that the items come on.
             prefetch: items to request of each ahead, and the most of each that wait.
-            delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+            delay_error: whether errors come when all flows have ended; several are raised as an
+                ExceptionGroup.
 
         Returns:
             A flow that fails with MissingBackpressureError if a source sends more than was requested
             and there is no room, and with what a comparison raises.
 
         Raises:
-            TypeError: if a source is not a publisher, `key` cannot be called, `executor` is none, or
-                `prefetch` is not an int.
+            TypeError: if a source is not a publisher, `key` cannot be called, `executor` is not an
+                executor, or `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.ordered_merge`.
@@ -2105,8 +2118,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def rebatch_requests(self, prefetch: int) -> Flow[T_co]:
         """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
 
-        For an upstream that does something costly for each request, or must not be asked for too much:
-        a page of a remote service, say. To request a number of items in all, there is `Flow.take`.
+        It suits an upstream for which each request is costly, or must not be too large, such as a page
+        of a remote service. To limit the number of items in all, use `Flow.take`.
 
         >>> import flow_core as flow
         >>> asked = flow.range(8).do_on_request(print)
@@ -2117,8 +2130,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [0, 1, 2, 3, 4, 5, 6, 7]
 
         Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
-        were delivered; the downstream's demand decides only when they are.
-        Thread: that of the upstream; what has waited for demand comes on the requester's.
+        were delivered. The downstream's demand only decides when that is.
+        Thread: that of the upstream; an item that waited for demand comes on the requester's.
         Fusion: an upstream with SYNC or ASYNC is polled, if that may be on another thread.
         Errors: the upstream's, after the items that wait.
 
@@ -2138,7 +2151,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.demand.rebatch_requests:rebatch_requests", prefetch)
 
     def repeat(self, times: int | None = None) -> Flow[T_co]:
-        """The flow so many times, one run after the other.
+        """The flow `times` times, one run after the other.
 
         >>> import flow_core as flow
         >>> list(flow.range(2).repeat(3))
@@ -2146,35 +2159,35 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(2).repeat().take(5))
         [0, 1, 0, 1, 0]
 
-        Demand: exact; what one run has not used up, the next one gets. It is subscribed again at once,
-        also without demand.
-        Thread, iteration, fusion: as with `concat`, of which it is one.
-        Errors: one ends the flow.
+        Demand: exact; the next run gets the demand that a run has not used. The flow is subscribed
+        again at once, even without demand.
+        Thread, iteration, fusion: as with `concat`, which it is built on.
+        Errors: an error ends the flow.
 
         Args:
-            times: how often it runs in all; 0 gives an empty flow, None repeats for ever. (A flow
-                without items then never comes to an end, and never gives the thread back.)
+            times: the number of runs; 0 gives an empty flow, None repeats for ever. (A flow without
+                items then never ends, and never returns from its thread.)
 
         Raises:
             TypeError: if `times` is neither an int nor None.
-            ValueError: if it is less than 0.
+            ValueError: if `times` is less than 0.
 
         Executed by flow-ops: `flow_ops.repeat`.
         """
         return self._plugged("flow_ops.sequence.repeat:repeat", times)
 
     def repeat_until(self, stop: Callable[[], object]) -> Flow[T_co]:
-        """The flow again and again, until `stop()` is true when it has completed.
+        """The flow again and again, until `stop()` returns true after it has completed.
 
         >>> import flow_core as flow
         >>> left = [1, 2]
         >>> list(flow.just("a").repeat_until(lambda: not left or not left.pop()))
         ['a', 'a', 'a']
 
-        Demand: exact; what one run has not used up, the next one gets. It is subscribed again at once,
-        also without demand.
+        Demand: exact; the next run gets the demand that a run has not used. The flow is subscribed
+        again at once, even without demand.
         Thread: the upstream's; `stop` is called where a run has ended. Fusion: none.
-        Errors: one ends the flow, also what `stop` raises.
+        Errors: an error ends the flow, and so does an error of `stop`.
 
         Args:
             stop: called each time the flow has completed.
@@ -2187,25 +2200,25 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.sequence.repeat:repeat_until", stop)
 
     def repeat_when(self, handler: Callable[[Flow[int]], Publisher[object]]) -> Flow[T_co]:
-        """The flow again, whenever another flow says so.
+        """The flow again, for each item of another flow.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").repeat_when(lambda runs: runs.take(3)))
         ['a', 'b', 'a', 'b', 'a', 'b']
 
-        For each subscriber `handler` makes that other flow of a flow of its own, which gives an item
-        each time a run has completed: how many items the run gave. Each item of the other flow then
-        starts the next run. When it ends, this flow does likewise, at once, even during a run: with
-        ``take(3)`` the third item is the last, and no run follows it.
+        For each subscriber, `handler` gets a flow with an item for each run that has completed: the
+        number of items of that run. It returns the other flow, each item of which starts the next run.
+        When the other flow ends, this flow does so, too, at once, even during a run: with ``take(3)``
+        the third item is the last, and no run follows it.
 
-        Demand: exact; what one run has not used up, the next one gets. One item is requested of the
-        other flow for each run.
+        Demand: exact; the next run gets the demand that a run has not used. One item is requested of
+        the other flow for each run.
         Thread: the upstream's; a run begins where the other flow gives its item. Fusion: none.
-        Errors: one ends the flow, also one of the other flow or of `handler`.
+        Errors: an error ends the flow, also one of the other flow or of `handler`.
 
         Args:
             handler: called once per subscriber, when it subscribes; its result need not use its
-                argument. What the argument gives while nobody requests is lost but for the last item.
+                argument. Of the argument's items that are not requested, only the last one is kept.
 
         Raises:
             TypeError: if `handler` cannot be called.
@@ -2221,7 +2234,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         backoff: Backoff | Seconds | None = None,
         when: ErrorFilter = Exception,
     ) -> Flow[T_co]:
-        """Subscribe again to a flow that has failed, at once or after a while; the items stay.
+        """Subscribe again to a flow that has failed, at once or after a while; its items are kept.
 
         >>> import flow_core as flow
         >>> left = [0, 0]
@@ -2229,20 +2242,21 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(once.retry(2))
         [1, 2]
 
-        The whole flow begins anew. `map_concurrent` has a ``retry`` for each of its items.
+        The whole flow begins again. `map_concurrent` has a ``retry`` for each of its items.
 
-        Demand: exact; what one attempt has not used up, the next one gets. It is subscribed again
-        without demand, too.
+        Demand: exact; the next attempt gets the demand that one has not used. The flow is subscribed
+        again even without demand.
         Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's.
         Fusion: none.
-        Errors: the last one, when there is no attempt left, or none is worth it.
+        Errors: the last one, when no attempt is left, or `when` does not select it.
 
         Args:
-            times: how often it is tried again after the first failure; None for any number, or for what
-                a Backoff says.
-            backoff: how long to wait before that: the time before the first attempt, from which it
-                grows as that of a `Backoff` does; or a `Backoff`. None for no time at all.
-            when: which errors are worth it: a class, a tuple of classes, or a function that is true.
+            times: how often to try again after the first failure; None for any number, or for the
+                number of a Backoff.
+            backoff: how long to wait before an attempt: the time in seconds before the first one, from
+                which it grows as that of a `Backoff` does; or a `Backoff`. None to try again at once.
+            when: selects the errors after which to try again: a class, a tuple of classes, or a
+                function that returns something true.
 
         Raises:
             TypeError: if `times` is neither an int nor None, `backoff` is neither a time nor a Backoff,
@@ -2256,7 +2270,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def retry_when(
         self, handler: Callable[[Flow[BaseException]], Publisher[object]] | Backoff
     ) -> Flow[T_co]:
-        """Subscribe again to a flow that has failed: after a while, or whenever another flow says so.
+        """Subscribe again to a flow that has failed: after a while, or for each item of another flow.
 
         >>> import flow_core as flow
         >>> from flow_testing import TestSubscriber, VirtualClock
@@ -2273,25 +2287,25 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> subscriber.error
         RetryExhaustedError("retries exhausted: 2 of 2; the last failure: ZeroDivisionError('...')")
 
-        A `Backoff` says how long to wait. A handler makes, for each subscriber, another flow of the
-        flow of the errors; each item of the other flow then starts the next attempt. When it ends, this
-        flow does likewise, at once, even during an attempt: with ``errors.take(3)`` the third item is
-        the last, and no attempt follows it.
+        A `Backoff` says how long to wait. A handler gets, for each subscriber, the flow of the errors,
+        and returns another flow, each item of which starts the next attempt. When the other flow ends,
+        this flow does so, too, at once, even during an attempt: with ``errors.take(3)`` the third item
+        is the last, and no attempt follows it.
 
-        Demand: exact; what one attempt has not used up, the next one gets. One item is requested of the
-        other flow for each attempt.
+        Demand: exact; the next attempt gets the demand that one has not used. One item is requested of
+        the other flow for each attempt.
         Thread: the upstream's; an attempt begins on the clock's, or where the other flow gives its
         item. Fusion: none.
-        Errors: those that a Backoff lets pass; `RetryExhaustedError`; those of the other flow and of
-        the handler.
+        Errors: those that a Backoff does not retry; `RetryExhaustedError`; those of the other flow and
+        of the handler.
 
         Args:
             handler: a `Backoff`; or a function, called once per subscriber, when it subscribes. Its
-                result need not use its argument. What the argument gives while nobody requests is lost
-                but for the last error.
+                result need not use its argument. Of the argument's errors that are not requested, only
+                the last one is kept.
 
         Raises:
-            TypeError: if it is neither.
+            TypeError: if `handler` is neither.
 
         Executed by flow-ops: `flow_ops.retry_when`.
         """
@@ -2349,7 +2363,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         equals: Callable[[T_co, U], object] | None = None,
         prefetch: int = 128,
     ) -> Flow[bool]:
-        """Whether both flows give equal items in the same order, and then complete.
+        """One item: True if both flows give the same items and then complete, else False.
 
         >>> import flow_core as flow
         >>> flow.range(3).sequence_equal(flow.just(0, 1, 2)).single()
@@ -2357,20 +2371,20 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> flow.just("a").sequence_equal(flow.just("A"), key=str.lower).single()
         True
 
-        The answer comes with the first difference, and cancels both flows.
+        The result comes with the first difference, and cancels both flows.
 
         Demand: `prefetch` items are requested of each flow, and 75 % of that again whenever as many
         were compared. Without demand nothing is compared.
         Thread: that of the flow whose item was missing, or of the requester.
-        Fusion: flows with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+        Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
         another thread.
         Errors: the first one cancels the other flow, and overtakes what waits.
 
         Args:
-            second: subscribed second.
-            key: makes of an item what is compared in its place.
-            equals: says whether two items are equal, by its truth; ``==`` of the items or keys if None.
-                Not both of `key` and `equals`.
+            second: the flow that is subscribed second.
+            key: returns the value by which an item is compared.
+            equals: returns something true if two items are equal; None for ``==`` of the items or keys.
+                Give `key` or `equals`, not both.
             prefetch: items to request of each ahead, and the most of each that wait.
 
         Raises:
@@ -2493,7 +2507,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.time.skip:skip_last_with_time", duration, clock=clock)
 
     def skip_until_other(self, other: Publisher[object]) -> Flow[T_co]:
-        """Items from when `other` gives its first one; those before are dropped.
+        """The items that come after `other` has given its first one; those before are dropped.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).skip_until_other(flow.just("go")))
@@ -2507,7 +2521,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of both flows; each cancels the other.
 
         Args:
-            other: opens the flow.
+            other: its first item lets items through.
 
         Raises:
             TypeError: if `other` is not a publisher.
@@ -2574,7 +2588,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Demand, thread, fusion and errors are those of `concat`. (`Flow.start_with` takes items.)
 
         Args:
-            others: what comes first.
+            others: the flows that come first.
             delay_error: see `concat`.
 
         Raises:
@@ -2640,10 +2654,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         (`Flow.default_if_empty` takes an item instead of a flow.)
 
         Demand: exact; `other` gets all of it. Thread: that of the flow whose items they are.
-        Fusion: none. Errors: one ends the flow; `other` is not started then.
+        Fusion: none. Errors: an error ends the flow; `other` is not started then.
 
         Args:
-            other: what takes its place.
+            other: the flow that takes its place.
 
         Raises:
             TypeError: if it is not a publisher.
@@ -2807,7 +2821,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of both flows; each cancels the other.
 
         Args:
-            other: ends the flow.
+            other: its first item, or its completion, ends the flow.
 
         Raises:
             TypeError: if `other` is not a publisher.
@@ -3371,7 +3385,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     @overload
     def with_latest_from(self, *others: Publisher[A]) -> Flow[tuple[T_co | A, ...]]: ...
     def with_latest_from(self, *others: Publisher[Any]) -> Flow[Any]:
-        """Each item together with the latest ones of other flows, which give nothing by themselves.
+        """Each item together with the latest ones of other flows, which trigger nothing themselves.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).with_latest_from(flow.just("a", "b")))
@@ -3386,7 +3400,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of all flows; each cancels the others.
 
         Args:
-            others: whose latest items are used.
+            others: the flows whose latest items are added.
 
         Raises:
             TypeError: if one of the others is not a publisher.
@@ -3484,25 +3498,25 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(9).zip(flow.just("a", "b")).starmap(lambda n, letter: letter * n))
         ['', 'b']
 
-        It completes as soon as one of the flows has ended and its last item is used up; the others are
+        It completes as soon as one of the flows has ended and its last item was used; the others are
         cancelled then.
 
-        Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+        Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
         whenever as many were used. Without demand no item is taken.
-        Thread: that of the source whose item was the last one missing, or of the requester.
-        Iteration: when all sources are synchronous iterables, they are iterated over side by side, in
-        the one loop that ``for`` or the subscription compiles them into with the stages that follow. A
-        cancel from another thread is seen between two rows then.
+        Thread: that of the source whose item was the last one missing, or of the requester. Iteration:
+        when all sources are synchronous iterables, they are iterated over side by side, in the one loop
+        that ``for`` or the subscription compiles them into with the stages that follow. There, a cancel
+        from another thread takes effect between two rows.
         Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
-        Otherwise sources with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+        Otherwise sources with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
         another thread.
-        Errors: the first one cancels the other flows and overtakes what waits, except that an iterable
-        fails in its place. An item that has no partner is dropped.
+        Errors: the first one cancels the other flows and overtakes the items that wait, except that an
+        iterable fails after its items. An item without a partner is dropped.
 
         Args:
-            others: what to take items from. They are subscribed in this order.
+            others: the flows to take items from. They are subscribed in this order.
             prefetch: items to request of each ahead, and the most of each that wait.
-            delay_error: whether the error of a flow comes after its items; several as an
+            delay_error: whether the error of a flow comes after its items; several are raised as an
                 ExceptionGroup.
 
         Raises:

@@ -946,7 +946,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         timeout: Seconds | None = None,
         clock: Clock | None = None,
     ) -> ParallelFlow[T_co]:
-        """Have the items that come when there is no demand wait, up to so many.
+        """Keep up to `capacity` items that come without demand, until they are requested.
 
         In each rail; see `Flow.on_backpressure_buffer`.
         """
@@ -983,7 +983,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("on_backpressure_latest")
 
     def on_backpressure_reduce(self, reducer: Callable[[T_co, T_co], T_co]) -> ParallelFlow[T_co]:
-        """Make one of the items that come when there is no demand.
+        """Reduce the items that come when there is no demand to one item.
 
         In each rail; see `Flow.on_backpressure_reduce`.
         """
@@ -1146,7 +1146,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("skip_last_with_time", duration, clock=clock)
 
     def skip_until_other(self, other: Publisher[object]) -> ParallelFlow[T_co]:
-        """Items from when `other` gives its first one; those before are dropped.
+        """The items that come after `other` has given its first one; those before are dropped.
 
         In each rail; see `Flow.skip_until_other`.
         """
@@ -1592,7 +1592,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     @overload
     def with_latest_from(self, *others: Publisher[A]) -> ParallelFlow[tuple[T_co | A, ...]]: ...
     def with_latest_from(self, *others: Publisher[Any]) -> ParallelFlow[Any]:
-        """Each item together with the latest ones of other flows, which give nothing by themselves.
+        """Each item together with the latest ones of other flows, which trigger nothing themselves.
 
         In each rail; see `Flow.with_latest_from`.
         """

@@ -1,4 +1,4 @@
-"""What operators over several flows have in common."""
+"""Code that the operators over several flows share."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _AnyInput = BufferedInput[Any]  # Any: inputs are of many types
 
 
 def check_sources(name: str, sources: tuple[Publisher[T], ...]) -> None:
-    """All `sources` can be subscribed to.
+    """Check that all `sources` can be subscribed to.
 
     Raises:
-        TypeError: if one cannot.
+        TypeError: if a source is not a publisher.
     """
     for source in sources:
         if not callable(getattr(source, "subscribe", None)):
@@ -43,7 +43,7 @@ def check_sources(name: str, sources: tuple[Publisher[T], ...]) -> None:
 
 
 def check_function(name: str, parameter: str, function: object) -> None:
-    """`function` can be called, or is None.
+    """Check that `function` can be called, or is None.
 
     Raises:
         TypeError: if it cannot.
@@ -53,13 +53,13 @@ def check_function(name: str, parameter: str, function: object) -> None:
 
 
 def described(count: int, function: object) -> str:
-    """How many flows there are, and the function, for messages."""
+    """Describe the number of flows and the function, for messages."""
     detail = f"{count} flows"
     return detail if function is None else f"{detail}, {describe(function)}"
 
 
 def take_errors(inputs: tuple[_AnyInput, ...], *, every: bool) -> list[BaseException]:
-    """The errors of the inputs that have failed, which no longer hold them: all, or the first."""
+    """Return the errors of the inputs that have failed, and clear them there: all, or the first."""
     errors: list[BaseException] = []
     for one in inputs:
         error = one.error
@@ -73,14 +73,14 @@ def take_errors(inputs: tuple[_AnyInput, ...], *, every: bool) -> list[BaseExcep
 
 @final
 class LatestInput(Input[T]):
-    """Takes all that comes, and keeps the last item only.
+    """Takes everything that comes, and keeps only the last item.
 
-    The source's thread writes it, without the permit: nothing has to wait, however busy the owner
-    is.
+    The source's thread writes it without the permit, so the source never has to wait.
 
     Args:
         owner: reads `value`.
-        on_end: gets this input, and the error or None for completion, with the permit.
+        on_end: called when this input ends, with the input and the error, or None for completion;
+            with the permit.
     """
 
     __slots__ = ("_on_end", "value")

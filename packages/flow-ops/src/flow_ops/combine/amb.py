@@ -1,4 +1,4 @@
-"""`amb` and `amb_with`: the first of several flows to say something."""
+"""`amb` and `amb_with`: the first of several flows to give an item or to end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
 
     Without flows it is empty.
 
-    Demand: passed on to all, and to the first one alone from then on.
+    Demand: passed on to all, and from then on to the first one alone.
     Thread: that of the first one. Fusion: none.
     Errors: those of the first one.
 
@@ -60,7 +60,7 @@ def amb_with(other: Publisher[U]) -> Operator[T, Flow[T | U]]:
     ['b']
 
     Args:
-        other: subscribed second.
+        other: the other flow; it is subscribed second.
 
     Raises:
         TypeError: if `other` is not a publisher.
@@ -92,7 +92,7 @@ class Amb(Coordinator[T]):
             Listener(self, partial(self._on_item, place), partial(self._on_end, place))
             for place in range(len(flows))
         )
-        """What demand is passed to: all, or the first one alone."""
+        """The inputs that demand is passed to: all, or the first one alone."""
 
     @override
     def open(self) -> None:
@@ -103,7 +103,7 @@ class Amb(Coordinator[T]):
 
     @override
     def requested(self, n: int) -> None:
-        for one in self._inputs_left:  # read once: the first one is among them, whoever it is
+        for one in self._inputs_left:  # read once: whichever flow is the first, it is among them
             one.request(n)
 
     @override
@@ -121,7 +121,7 @@ class Amb(Coordinator[T]):
         self.end(error)
 
     def _choose(self, place: int) -> None:
-        """The flow at `place` is the first."""
+        """Choose the flow at `place`, which was the first."""
         self._won = True
         every = self._inputs_left
         first = every[place]

@@ -152,7 +152,7 @@ def combine_latest(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Flow[Any]:
-    """Whenever one of the flows has an item: it, with the latest ones of all others.
+    """Each item of any flow, together with the latest items of all the others.
 
     >>> import flow_core as flow
     >>> list(flow.combine_latest(flow.just(1, 2), flow.just("a", "b")))
@@ -162,18 +162,20 @@ def combine_latest(
     one completes without an item. Without flows it is empty.
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
-    many of it were delivered. Combinations that nobody has requested yet wait, in the order in
-    which they came about.
-    Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
+    many of it were delivered. Combinations that are not requested yet wait, in the order in which
+    they arose.
+    Thread: that of the source whose item it is; what had to wait comes on whichever thread is at
+    work.
     Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
-    them. The end comes as soon as the last combination was polled. Of the sources no fusion is
-    asked.
+    them. The end comes as soon as the last combination was polled. It asks its sources for no
+    fusion.
     Errors: the first one cancels the others, and overtakes what waits.
 
     Args:
         sources: what to combine. They are subscribed in this order.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+        delay_error: whether errors come when all flows have ended; several are raised as an
+            ExceptionGroup.
 
     Returns:
         A flow that fails with MissingBackpressureError if a source sends more than was requested
@@ -200,10 +202,10 @@ def combine_latest(
 
 @final
 class _Latest:
-    """One of the flows: its latest item, and what was taken of it.
+    """One of the flows: its latest item, and the demand of its items.
 
     Args:
-        owner: combines.
+        owner: the operator that combines the items.
         prefetch: items to request ahead, and the most that wait.
     """
 
@@ -214,26 +216,27 @@ class _Latest:
         self.prefetch = prefetch
         self._limit = replenish_limit(prefetch)
         self._taken = 0
-        """Since more were requested. Written by who takes them."""
+        """Items taken since the last request. Written by the thread that takes them."""
         self.began = 0
-        """How many of its items made combinations that had to wait. Written with the permit."""
+        """The number of its items that made combinations which had to wait. Written with the
+        permit."""
         self.left = 0
-        """How many of these do not wait any more. Written by who takes them."""
+        """The number of these that no longer wait. Written by the thread that takes them."""
         self.listener: Listener[Any] | None = Listener(
             owner, partial(owner._on_item, self), partial(owner._on_end, self), prefetch
         )
 
     def taken(self) -> None:
-        """An item of it was delivered: request more when enough were."""
+        """Count an item that was delivered; request more when enough were."""
         self._taken += 1
         if self._taken == self._limit:
             self._taken = 0
-            listener = self.listener  # read once: who polls may do so while the flow ends
+            listener = self.listener  # read once: the downstream may poll while the flow ends
             if listener is not None:
                 listener.request(self._limit)
 
     def close(self) -> None:
-        """The flow is over: leave no cycle."""
+        """Drop the references, so that no cycle is left when the flow has ended."""
         self.item = EMPTY
         self.listener = None
 
@@ -243,7 +246,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
     """Runs `combine_latest`.
 
     A combination is an item's place in the queue and the row of all that were the latest then. The
-    end comes when none waits.
+    end comes when no combination waits.
     """
 
     __slots__ = (
@@ -272,13 +275,13 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
         self._delay_error = delay_error
         self._errors: list[BaseException] = []
         self._left = self._missing = len(flows)
-        """How many flows have not ended, and how many have given no item."""
+        """The number of flows that have not ended, and of flows that have given no item yet."""
         self._waiting: deque[tuple[_Latest, tuple[Any, ...]]] = deque()
         self._latest = tuple(_Latest(self, prefetch) for _ in flows)
         self._negotiable = True
-        """Whether the downstream may ask for fusion: in its on_subscribe, once (F24)."""
+        """True while the downstream may ask for fusion: in its on_subscribe, once (F24)."""
         self._shared = False
-        """Whether the downstream polls."""
+        """True if the downstream polls."""
 
     @override
     def introduced(self) -> None:
@@ -320,7 +323,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
         return len(self._waiting)
 
     def _on_item(self, latest: _Latest, item: Any) -> bool:
-        """The next item of a flow; False if another one is wanted in its place."""
+        """Take the next item of a flow; return False if another one is wanted in its place."""
         if latest.item is EMPTY:
             self._missing -= 1
         latest.item = item
@@ -359,7 +362,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
             self.complete()
 
     def _wake(self) -> None:
-        """Tell the downstream that there is something to poll. With the permit."""
+        """Say that there is something to poll. With the permit."""
         downstream = self._downstream
         if downstream is None:
             return
@@ -372,7 +375,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """ASYNC, across threads, too."""
+        """Grant ASYNC, across threads, too."""
         if not self._negotiable or self._requested or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
@@ -382,10 +385,10 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
 
     @override
     def poll(self) -> tuple[Any, ...] | Empty:
-        """Requests more of a source when enough was polled."""
+        """Take the next combination, and request more of a source when enough was polled."""
         waiting = self._waiting
         if not waiting or self.over:
-            return EMPTY  # who polls asks once too often whenever it is woken
+            return EMPTY  # the downstream polls until it finds nothing
         try:
             latest, row = waiting.popleft()
         except IndexError:  # emptied by a cancel or an error meanwhile
@@ -393,7 +396,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
         latest.left += 1
         latest.taken()
         if not (self._left or waiting):
-            self.signal()  # the end waits for this: who ends last looks at `_waiting` after `_left`
+            self.signal()  # the end waits for it: the last input looks at `_waiting` after `_left`
         return row
 
     @override
@@ -402,12 +405,12 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
 
     @override
     def clear(self) -> None:
-        """An item that waits may be part of several combinations."""
+        """Drop what waits. An item may be part of several combinations."""
         waiting = self._waiting
         while True:
             try:
                 _, row = waiting.popleft()
-            except IndexError:  # who polls may be at it, too
+            except IndexError:  # the downstream may be polling at the same time
                 return
             hooks.drop_item(row)
 

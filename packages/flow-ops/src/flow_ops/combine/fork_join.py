@@ -101,11 +101,11 @@ def fork_join(*sources: Publisher[Any]) -> Flow[Any]:  # Any: the flows are of m
 
     Demand: everything is requested of the sources, as soon as they are subscribed; only the last
     item of each is kept. The tuple waits for demand.
-    Thread: that of the source which completes last, or of the requester. Fusion: none.
+    Thread: that of the source that completes last, or of the requester. Fusion: none.
     Errors: the first one cancels the other flows.
 
     Args:
-        sources: what to run. They are subscribed in this order.
+        sources: the flows to run. They are subscribed in this order.
 
     Raises:
         TypeError: if a source is not a publisher.
@@ -136,7 +136,7 @@ class ForkJoin(Coordinator[tuple[Any, ...]]):
         super().__init__(downstream, label)
         self._flows = flows
         self._left = len(flows)
-        """How many have not completed."""
+        """The number of flows that have not completed."""
         self._last = tuple(LatestInput[Any](self, self._on_end) for _ in flows)
 
     @override

@@ -58,27 +58,28 @@ def merge(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Flow[Any]:
-    """The items of several flows, as they come; completes when all have.
+    """The items of several flows, as they come. It completes when all flows have.
 
     >>> import flow_core as flow
     >>> list(flow.merge(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
-    many were taken. What waits is given in the order in which it came.
-    Thread: items come on the threads of the sources, one at a time; what waited for demand or for
-    another thread's item, on whichever thread is at work.
+    many were taken. Items that wait come in the order in which they arrived.
+    Thread: items come on the threads of the sources, one at a time; an item that waited for demand,
+    or while another one was sent, comes on whichever thread is at work.
     Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
-    or a function is not subscribed to, only called. Merges within merges, with the same options,
+    or a function is called instead of subscribed to. Merges within merges, with the same options,
     are flattened, so that their depth costs nothing. Flows on one cluster are united there.
     Errors: the first one cancels the others, and overtakes what waits.
 
     Args:
-        sources: what to merge, subscribed in this order; also one iterable of flows, which is asked
-            for the next one only when it can run.
+        sources: flows to merge, subscribed in this order; or one iterable of flows, which is asked
+            for the next flow only when that can run.
         concurrency: how many of them run at a time; the others follow as these complete.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+        delay_error: whether errors come when all sources have ended; several are raised as an
+            ExceptionGroup.
 
     Raises:
         TypeError: if a source is not a publisher, or a number is not an int.
@@ -93,7 +94,7 @@ def merge_with(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[T]]:
-    """Items of the flow and of others, as they come.
+    """The items of the flow and of others, as they come.
 
     >>> import flow_core as flow
     >>> from flow_ops import merge_with
@@ -103,7 +104,7 @@ def merge_with(
     Demand, thread, fusion and errors are those of `merge`.
 
     Args:
-        others: what to merge with, subscribed after the flow.
+        others: the flows to merge with, subscribed after this flow.
         concurrency: see `merge`.
         prefetch: see `merge`.
         delay_error: see `merge`.
@@ -138,9 +139,10 @@ def merge_all(
     Demand, thread, fusion and errors are those of `flat_map`.
 
     Args:
-        concurrency: how many of the flows run at a time; 1 is one after the other.
+        concurrency: how many of the flows run at a time; with 1, one runs after the other.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all have ended; several as an ExceptionGroup.
+        delay_error: whether errors come when all have ended; several are raised as an
+            ExceptionGroup.
 
     Raises:
         TypeError: if a number is not an int.
@@ -182,15 +184,17 @@ def merge_sequential(
     >>> list(flow.merge_sequential(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
-    Others call it concat_eager. See `concat_map_eager` for demand, thread, fusion and errors.
+    Other libraries call it concat_eager. See `concat_map_eager` for demand, thread, fusion and
+    errors.
 
     Args:
-        sources: what to run; also one iterable of flows, which is asked for the next one only when
-            it can run.
-        concurrency: how many of them are subscribed at a time, the one whose turn it is
-            included.
+        sources: flows to run; or one iterable of flows, which is asked for the next flow only when
+            that can run.
+        concurrency: how many of them are subscribed at a time, including the one whose items are
+            sent.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+        delay_error: whether errors come when all sources have ended; several are raised as an
+            ExceptionGroup.
 
     Raises:
         TypeError: if a source is not a publisher, or a number is not an int.
@@ -237,7 +241,7 @@ def _mapped(flows: Iterable[Publisher[T]], label: str, limits: Limits, kind: _Ki
 
 
 def _united(flows: tuple[Publisher[T], ...]) -> Flow[T] | None:
-    """One flow where the items are, if the source of the first knows how to unite them."""
+    """Return one flow on the cluster, if the source of the first flow knows how to unite them."""
     first = flows[0] if len(flows) > 1 else None
     source: object = source_of(first) if isinstance(first, Flow) else None
     if not isinstance(source, AbsorbingSource):
@@ -248,14 +252,14 @@ def _united(flows: tuple[Publisher[T], ...]) -> Flow[T] | None:
 
 @final
 class SourcesSource(IterableSource[Publisher[T]]):
-    """Sources that are known. One that merges others in the same way stands for these.
+    """Known sources. If one of them merges others in the same way, those take its place.
 
-    Only where no limit applies: all of them run at a time, merged at once or one by one.
+    It is used only without a limit: all of them run at a time, merged at once or one by one.
 
     Args:
-        sources: in order.
-        limits: how they run.
-        kind: what they are merged by.
+        sources: the sources, in order.
+        limits: how many run at a time, and how much they prefetch.
+        kind: the operator that merges them.
     """
 
     __slots__ = ("_flat", "_kind", "_limits", "count", "inners")
@@ -269,13 +273,14 @@ class SourcesSource(IterableSource[Publisher[T]]):
         self._flat: tuple[Publisher[T], ...] | None = None
         parts = map(self._stands_for, sources)
         self.count: int = sum(1 if part is None else part.count for part in parts)
-        """How many there are, those that others stand for counted."""
+        """The number of sources, after those that merge others were replaced."""
 
     @override
     def iterate(self) -> Iterator[Publisher[T]]:
         flat = self._flat
         if flat is None:
-            # Not before it is needed: each step of a long chain would copy all before it.
+            # Flatten only when needed: otherwise each step of a long chain would copy all steps
+            # before it.
             flat = self._flat = tuple(self._flatten())
         return iter(flat)
 
@@ -304,7 +309,7 @@ class SourcesSource(IterableSource[Publisher[T]]):
             or own.concurrency < len(self.inners)
         ):
             return None
-        return cast("SourcesSource[T]", part)  # no stage: of the same items
+        return cast("SourcesSource[T]", part)  # not a stage: its items have the same type
 
     def __repr__(self) -> str:
         return f"{len(self.inners)} flows"

@@ -64,37 +64,39 @@ def ordered_merge(
     >>> list(flow.ordered_merge(flow.just("b", "A"), flow.just("C"), key=lambda s: -ord(s)))
     ['b', 'C', 'A']
 
-    An item is given when each of the flows has one waiting or has ended, and none that waits is
-    less; among equal ones that of the earlier flow comes first. If a flow is not sorted, each of
-    its items comes after those before it, and nothing is lost. Comparing costs O(log n) for each
-    item of n flows. Without flows it is empty.
+    An item is sent when each flow has an item waiting or has ended, and no waiting item is less. Of
+    equal items, that of the earlier flow comes first. If a flow is not sorted, its items still keep
+    their order, and none is lost. Comparing costs O(log n) for each item of n flows. Without flows
+    it is empty.
 
-    Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+    Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
     whenever as many were taken. Without demand no item is taken.
     Thread: that of the source whose item was missing, or of the requester. With an `executor`
-    everything downstream runs there, as behind `observe_on`: items, the end, and errors; sources
-    keep their threads, but are requested from there. A task is submitted when there is something
-    to do and none is pending. Cancel takes a task back that has not begun, and does not interrupt
-    a downstream that blocks: no further item follows. If the executor refuses a task,
-    or drops it, the RejectedExecutionError comes on the thread that signalled.
-    Fusion: sources with SYNC or ASYNC are polled; those that call functions of the user, or are
-    asynchronous, are told that this may be on another thread.
+    everything downstream runs there, as behind `observe_on`: items, the end, and errors. Sources
+    keep their threads, but are requested from there. A task is submitted when there is something to
+    do and no task is pending. Cancel removes a task that has not begun, and does not interrupt a
+    downstream that blocks: no further item follows. If the executor refuses a task, or drops it,
+    the RejectedExecutionError comes on the thread that signalled.
+    Fusion: sources with SYNC or ASYNC are polled. Those that call functions of the user, or are
+    asynchronous, learn that this may be on another thread.
     Errors: the first one cancels the other flows, and overtakes what waits.
 
     Args:
         sources: sorted flows, smallest item first. They are subscribed in this order.
-        key: makes of an item what is compared in its place, once for each; compared by ``<`` alone.
-        executor: where to merge; see `observe_on`. None for wherever the items come from.
+        key: returns the value by which an item is compared, called once for each item; values are
+            compared by ``<`` alone.
+        executor: runs the merge; see `observe_on`. None for the threads that the items come on.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+        delay_error: whether errors come when all flows have ended; several are raised as an
+            ExceptionGroup.
 
     Returns:
         A flow that fails with MissingBackpressureError if a source sends more than was requested
         and there is no room, and with what a comparison raises.
 
     Raises:
-        TypeError: if a source is not a publisher, `key` cannot be called, `executor` is none, or
-            `prefetch` is not an int.
+        TypeError: if a source is not a publisher, `key` cannot be called, `executor` is not an
+            executor, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     check_sources("ordered_merge", sources)
@@ -129,9 +131,9 @@ def ordered_merge(
 
 @final
 class _Head:
-    """The next item of an input, among those of the others.
+    """The next item of an input, as an entry of the heap.
 
-    Ordered by ``<`` of the keys alone: what ``==`` means is the user's affair (X13).
+    Entries are compared by ``<`` of their keys alone: a user's ``==`` may mean anything (X13).
     """
 
     __slots__ = ("item", "key", "place")
@@ -148,13 +150,13 @@ class _Head:
 
 
 class _Merging(Coordinator[T]):
-    """Keeps the next item of each input, in a heap, and gives the least of them.
+    """Keeps the next item of each input in a heap, and sends the least of them.
 
     Args:
-        flows: sorted.
+        flows: the sorted flows.
         key: see `ordered_merge`.
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
         prefetch: items to request of each ahead.
         delay_error: whether errors come at the end.
     """
@@ -189,10 +191,10 @@ class _Merging(Coordinator[T]):
             BufferedInput[T](self, prefetch) for _ in flows
         )
         self._open = list(range(len(flows)))[::-1]
-        """The inputs that have no item in `_heads`, and may have one; the last is polled first."""
+        """The inputs that have no item in `_heads`, and may get one; the last is polled first."""
         self._heads: list[_Head] = []
         self._hurries = False
-        """A source has an error, which overtakes what waits."""
+        """True when a source has failed and its error overtakes the items that wait."""
 
     @override
     def open(self) -> None:
@@ -254,10 +256,12 @@ class _Merging(Coordinator[T]):
         return len(self._heads) + sum(one.waiting for one in self._sources)
 
     def _fill(self, wanted: bool) -> bool:
-        """Take the next item of each open input, if `wanted`; whether none is open any more.
+        """Take the next item of each open input, if `wanted`.
 
-        It looks no further than to the first one that has nothing: so it costs no more than the
-        inputs that become ready, however many there are.
+        Return whether no input is open any more.
+
+        It stops at the first input that has nothing, so it costs no more than the inputs that
+        become ready, however many there are.
         """
         places, key = self._open, self._key
         while places:
@@ -287,29 +291,29 @@ class _Merging(Coordinator[T]):
 
 @final
 class OrderedMerge(_Merging[T]):
-    """Runs `ordered_merge`: works where its sources do."""
+    """Runs `ordered_merge` on the threads of its sources."""
 
     __slots__ = ()
 
 
 @final
 class ExecutedOrderedMerge(_Merging[T]):
-    """Runs `ordered_merge`: works on an executor, and is itself the executor's task.
+    """Runs `ordered_merge` on an executor, and is itself the executor's task.
 
-    Whoever takes the permit submits this object, and the task gives the permit back when nothing
-    is left to do: so there is at most one task at a time, started or not (O14).
+    The thread that takes the permit submits this object, and the task gives the permit back when
+    there is nothing left to do. So there is at most one task at a time, started or not (O14).
 
-    Once the flow is over and its end was told, `_downstream` is None, for good. Drains that happen
-    later only let things go; they call nobody, and run on any thread.
+    Once the flow has ended and the end was sent, `_downstream` stays None. Later drains only drop
+    references; they call no user code, so they may run on any thread.
 
     Args:
-        flows: sorted.
+        flows: the sorted flows.
         key: see `ordered_merge`.
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
         prefetch: items to request of each ahead.
         delay_error: whether errors come at the end.
-        runner: where to work.
+        runner: where to run the tasks.
     """
 
     __slots__ = ("_context", "_handle", "_run", "_runner", "_started")
@@ -331,13 +335,13 @@ class ExecutedOrderedMerge(_Merging[T]):
         self._run = 0
         """The number of the run that holds the permit or held it last."""
         self._started = 0
-        """The last run that has begun on the executor."""
+        """The number of the last run that has begun on the executor."""
         self._handle: ScheduledTask | None = None
-        """The task of run `_run`, as long as it has not begun. `_lock` guards both."""
+        """The task of run `_run`, until it begins. `_lock` guards both."""
 
     @override
     def introduced(self) -> None:
-        """Nothing is to be done yet, except if it is over already."""
+        """Do nothing yet, unless the flow has ended already."""
         self._missed = False
         self.leave()
         if self.over:
@@ -345,7 +349,7 @@ class ExecutedOrderedMerge(_Merging[T]):
 
     @override
     def signal(self) -> None:
-        """By a new task, unless one is pending or running."""
+        """Submit a task, unless one is pending or running."""
         if self._downstream is not None:
             if self.try_enter():
                 self._submit()
@@ -353,16 +357,16 @@ class ExecutedOrderedMerge(_Merging[T]):
         with self._lock:
             handle, self._handle = self._handle, None
         if handle is not None and handle.cancel():
-            self.run_entered()  # the permit of the task that will never run is ours now (O27)
+            self.run_entered()  # the task will never run, so its permit is ours now (O27)
         else:
             super().signal()
 
     def _submit(self) -> None:
-        """Give this object, with the permit that was taken, to the executor."""
+        """Give this object to the executor, with the permit that was taken."""
         if self._downstream is None:
-            self.run_entered()  # nobody to tell, only to let go (O28)
+            self.run_entered()  # the end was sent already: only drop references (O28)
             return
-        self._run = run = self._run + 1  # no other thread does this: the permit is held
+        self._run = run = self._run + 1  # no other thread writes it: the permit is held
         try:
             handle = self._runner.execute(self, self._reject, self._context.copy())
         except RejectedExecutionError as error:
@@ -374,13 +378,13 @@ class ExecutedOrderedMerge(_Merging[T]):
             if self._started < run:
                 self.run_entered()
             else:
-                self.signal()  # out of a drain that has run inline, and has given the permit back
+                self.signal()  # from within a drain that ran inline and has given the permit back
             raise
         if self._started >= run:
-            return  # it has begun, so that there is nothing to cancel
+            return  # it has begun, so there is nothing to cancel
         # The task may begin right now, end, and give the permit back, and a later run may be
-        # pending: the handle is kept only if its own run has not begun. So it never replaces that
-        # of a later run (O25), and it is never kept after its task has begun (O29).
+        # pending. So keep the handle only if its own run has not begun: it never replaces the
+        # handle of a later run (O25), and it is never kept after its task has begun (O29).
         with self._lock:
             cancelled = self._downstream is None
             if not cancelled and self._started < run:
@@ -389,14 +393,14 @@ class ExecutedOrderedMerge(_Merging[T]):
             self.run_entered()
 
     def __call__(self) -> None:
-        """The task: runs on the executor."""
+        """Run the task, on the executor."""
         with self._lock:
             self._started = self._run
             self._handle = None
         self.run_entered()
 
     def _reject(self, error: RejectedExecutionError) -> None:
-        """The executor refuses or drops the task, which holds the permit: end the flow (O30)."""
+        """End the flow: the executor refuses or drops the task, which holds the permit (O30)."""
         downstream = self._downstream
         self._downstream = None
         self._halt()

@@ -29,7 +29,7 @@ def sequence_equal(
     equals: Callable[[T, U], object] | None = None,
     prefetch: int = DEFAULT_PREFETCH,
 ) -> Flow[bool]:
-    """Whether both flows give equal items in the same order, and then complete.
+    """One item: True if both flows give the same items and then complete, else False.
 
     >>> import flow_core as flow
     >>> flow.sequence_equal(flow.range(3), flow.just(0, 1, 2)).single()
@@ -37,21 +37,21 @@ def sequence_equal(
     >>> flow.sequence_equal(flow.just("a"), flow.just("A"), key=str.lower).single()
     True
 
-    The answer comes with the first difference, and cancels both flows.
+    The result comes with the first difference, and cancels both flows.
 
     Demand: `prefetch` items are requested of each flow, and 75 % of that again whenever as many
     were compared. Without demand nothing is compared.
     Thread: that of the flow whose item was missing, or of the requester.
-    Fusion: flows with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+    Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
     another thread.
     Errors: the first one cancels the other flow, and overtakes what waits.
 
     Args:
-        first: subscribed first.
-        second: subscribed second.
-        key: makes of an item what is compared in its place.
-        equals: says whether two items are equal, by its truth; ``==`` of the items or keys if None.
-            Not both of `key` and `equals`.
+        first: the flow that is subscribed first.
+        second: the flow that is subscribed second.
+        key: returns the value by which an item is compared.
+        equals: returns something true if two items are equal; None for ``==`` of the items or keys.
+            Give `key` or `equals`, not both.
         prefetch: items to request of each ahead, and the most of each that wait.
 
     Raises:
@@ -91,7 +91,7 @@ class SequenceEqual(Coordinator[bool]):
 
     __slots__ = ("_first", "_flows", "_hurries", "_pair", "_same", "_second")
 
-    # Any: the types of the items are between the flows and the functions.
+    # Any: only the flows and the functions know the types of the items.
     def __init__(
         self,
         flows: tuple[Publisher[Any], Publisher[Any]],
@@ -107,9 +107,9 @@ class SequenceEqual(Coordinator[bool]):
         self._first: BufferedInput[Any] | None = BufferedInput(self, prefetch)
         self._second: BufferedInput[Any] | None = BufferedInput(self, prefetch)
         self._pair: list[Any | Empty] = [EMPTY, EMPTY]
-        """An item that waits for its counterpart."""
+        """For each flow, an item that waits for its counterpart."""
         self._hurries = False
-        """A flow has failed."""
+        """True when a flow has failed."""
 
     @override
     def open(self) -> None:
@@ -143,7 +143,7 @@ class SequenceEqual(Coordinator[bool]):
             ):
                 self._fail(first, second)
             elif left_ended or right_ended:
-                # If both ended they are equal; otherwise wait until it is known of the other one.
+                # If both have ended they are equal; otherwise wait for the other one.
                 if left is not EMPTY or right is not EMPTY:
                     self._answer(False)
                 elif left_ended and right_ended:

@@ -1,4 +1,4 @@
-"""`skip_until_other`: items from when another flow says so."""
+"""`skip_until_other`: items after another flow has given one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
-    """Items from when `other` gives its first one; those before are dropped.
+    """The items that come after `other` has given its first one; those before are dropped.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).skip_until_other(flow.just("go")))
@@ -32,7 +32,7 @@ def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
     Errors: those of both flows; each cancels the other.
 
     Args:
-        other: opens the flow.
+        other: its first item lets items through.
 
     Raises:
         TypeError: if `other` is not a publisher.
@@ -70,4 +70,4 @@ class SkipUntil(Until[T]):
         self._is_open = True
         until, self._until = self._until, None
         if until is not None:
-            self.disconnect(until)  # it has said all it has to say
+            self.disconnect(until)  # it is not needed any more

@@ -1,4 +1,4 @@
-"""`take_until_other`: items until another flow says stop."""
+"""`take_until_other`: items until another flow gives one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def take_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
     Errors: those of both flows; each cancels the other.
 
     Args:
-        other: ends the flow.
+        other: its first item, or its completion, ends the flow.
 
     Raises:
         TypeError: if `other` is not a publisher.

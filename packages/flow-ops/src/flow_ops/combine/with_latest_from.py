@@ -88,7 +88,7 @@ def with_latest_from(*others: Publisher[A]) -> Operator[T, Flow[tuple[T | A, ...
 def with_latest_from(
     *others: Publisher[Any],  # Any, here and below: the flows are of many types
 ) -> Operator[Any, Flow[Any]]:
-    """Each item together with the latest ones of other flows, which give nothing by themselves.
+    """Each item together with the latest ones of other flows, which trigger nothing themselves.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).with_latest_from(flow.just("a", "b")))
@@ -103,7 +103,7 @@ def with_latest_from(
     Errors: those of all flows; each cancels the others.
 
     Args:
-        others: whose latest items are used.
+        others: the flows whose latest items are added.
 
     Raises:
         TypeError: if one of the others is not a publisher.
@@ -139,7 +139,7 @@ class WithLatestFrom(Coordinator[tuple[Any, ...]]):
         self._main: Listener[Any] | None = Listener(self, self._on_item, self.end)
         self._others = tuple(LatestInput[Any](self, self._on_other_end) for _ in flows)
         self._ready = False
-        """Each of the others has given an item."""
+        """True once each of the others has given an item."""
 
     @override
     def open(self) -> None:

@@ -161,25 +161,25 @@ def zip(
     >>> list(flow.zip(flow.range(9), flow.just("a", "b")).starmap(lambda n, letter: letter * n))
     ['', 'b']
 
-    It completes as soon as one of the flows has ended and its last item is used up; the others are
+    It completes as soon as one of the flows has ended and its last item was used; the others are
     cancelled then. Without flows it is empty.
 
-    Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+    Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
     whenever as many were used. Without demand no item is taken.
-    Thread: that of the source whose item was the last one missing, or of the requester.
-    Iteration: when all sources are synchronous iterables, they are iterated over side by side, in
-    the one loop that ``for`` or the subscription compiles them into with the stages that follow. A
-    cancel from another thread is seen between two rows then.
+    Thread: that of the source whose item was the last one missing, or of the requester. Iteration:
+    when all sources are synchronous iterables, they are iterated over side by side, in the one loop
+    that ``for`` or the subscription compiles them into with the stages that follow. There, a cancel
+    from another thread takes effect between two rows.
     Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
-    Otherwise sources with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+    Otherwise sources with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
     another thread.
-    Errors: the first one cancels the other flows and overtakes what waits, except that an iterable
-    fails in its place. An item that has no partner is dropped.
+    Errors: the first one cancels the other flows and overtakes the items that wait, except that an
+    iterable fails after its items. An item without a partner is dropped.
 
     Args:
-        sources: what to take items from. They are subscribed in this order.
+        sources: the flows to take items from. They are subscribed in this order.
         prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether the error of a flow comes after its items; several as an
+        delay_error: whether the error of a flow comes after its items; several are raised as an
             ExceptionGroup.
 
     Raises:
@@ -198,14 +198,14 @@ def zip(
 def zip_with(
     other: Publisher[B], *, prefetch: int = DEFAULT_PREFETCH, delay_error: bool = False
 ) -> Operator[A, Flow[tuple[A, B]]]:
-    """Each item together with the one of `other` that has the same place; see `zip`.
+    """Each item together with the one of `other` at the same place; see `zip`.
 
     >>> import flow_core as flow
     >>> list(flow.just("a", "b").pipe(zip_with(flow.range(9))))
     [('a', 0), ('b', 1)]
 
     Args:
-        other: subscribed second.
+        other: the second flow; it is subscribed second.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether the error of a flow comes after its items.
 
@@ -243,9 +243,9 @@ def _assembled(
 
 
 def _iterated(flow: _AnyFlow) -> bool:
-    """Whether `flow` can be iterated over beside others.
+    """Return whether `flow` can be iterated over beside others.
 
-    Not if a stage is to hear of the end: that of a loop which has not begun would not.
+    It cannot if a stage has to see the end: a loop that has not begun would not run it.
     """
     return inline_source(flow) is not None and not Program[Any, Any](stages_of(flow)).shape.closes
 
@@ -255,8 +255,8 @@ class IterableZip(IterableSource[tuple[Any, ...]]):
     """Flows that are iterated over side by side.
 
     Args:
-        flows: have iterables as their sources.
-        label: the operator and its place, for messages.
+        flows: flows whose sources are iterables.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = ("_label", "calls_user_code", "upstreams")
@@ -277,7 +277,7 @@ class IterableZip(IterableSource[tuple[Any, ...]]):
         except BaseException:
             _close_all(iterators)
             raise
-        if any(map(exhausted, iterators)):  # known without an item, thus without demand
+        if any(map(exhausted, iterators)):  # known without an item, so demand is not needed
             _close_all(iterators)
             return iter(())
         rows = _tuples(iterators)
@@ -296,7 +296,7 @@ def _calls_user_code(flow: _AnyFlow) -> bool:
 
 
 def _tuples(iterators: list[Iterator[Any]]) -> Iterator[Any]:
-    """Yields something first that is not an item, so that it has begun."""
+    """Yield rows; first yield something that is not a row, so that the generator has begun."""
     try:
         yield EMPTY
         yield from builtins.zip(*iterators)  # noqa: B905 - ends with the shortest
@@ -305,7 +305,7 @@ def _tuples(iterators: list[Iterator[Any]]) -> Iterator[Any]:
 
 
 def _close_all(iterators: list[Iterator[Any]]) -> None:
-    """Close what are generators, all of them whatever their ``finally`` blocks raise."""
+    """Close all iterators that are generators, even if a ``finally`` block of one raises."""
     failure: BaseException | None = None
     while iterators:
         try:
@@ -318,14 +318,14 @@ def _close_all(iterators: list[Iterator[Any]]) -> None:
         try:
             raise failure
         finally:
-            del failure  # no cycle with this frame
+            del failure  # so that there is no cycle with this frame
 
 
 @final
 class Zip(Coordinator[tuple[Any, ...]]):
     """Runs `zip`.
 
-    Whatever comes costs no more than the sources that become ready by it, however many there are.
+    An item costs no more than the sources that become ready by it, however many there are.
     """
 
     __slots__ = (
@@ -362,17 +362,17 @@ class Zip(Coordinator[tuple[Any, ...]]):
             one.other, other.other = other, one
         self._places: dict[Input[Any], int] = {one: one.place for one in self._sources}
         self.wanted: ZippedInput | None = None
-        """The source that is waited for, if there is demand: its next item is told of."""
+        """The source that the row waits for, if there is demand; it reports its next item."""
         self._nothing: Final[list[Any | Empty]] = [EMPTY] * len(flows)
         self._row: list[Any | Empty] = self._nothing[:]
-        """The items that wait for the missing ones of their row; never all of them."""
+        """The items that wait for the missing ones of their row; at least one is missing."""
         self._all: Final = [*range(len(flows) - 1, -1, -1)]
         self._open = self._all[:]
-        """The places of those that are missing; the last one is looked at first."""
+        """The places of the missing items; the last one is looked at first."""
         self._ends: deque[Input[Any]] = deque()
-        """Sources that have ended, which was not looked at yet."""
+        """Sources that have ended, and were not looked at yet."""
         self._ending: list[int] = []
-        """The places of those that have ended, but for items that wait."""
+        """The places of the sources that have ended, except for items that wait."""
 
     @override
     def open(self) -> None:
@@ -423,7 +423,7 @@ class Zip(Coordinator[tuple[Any, ...]]):
         )
 
     def _fill(self) -> bool:
-        """Take the items that are missing in the row, up to the first one that is not there."""
+        """Take the missing items of the row, up to the first one that has not come."""
         places, row, sources = self._open, self._row, self._sources
         while places:
             place = places[-1]
@@ -432,7 +432,8 @@ class Zip(Coordinator[tuple[Any, ...]]):
             if item is EMPTY:
                 known = one is self.wanted
                 if not known:
-                    # Whoever sends looks at this afterwards: what came just before is found now.
+                    # A source that sends looks at `wanted` afterwards, so an item that came just
+                    # before is found below.
                     self.wanted = one
                     continue
                 if one.ended():
@@ -443,10 +444,10 @@ class Zip(Coordinator[tuple[Any, ...]]):
         return True
 
     def take(self, one: ZippedInput, item: Any) -> bool:
-        """The item of a source that pushes, as it comes, if the row waits for it. With the permit.
+        """Take an item of a source that pushes, if the row waits for it. With the permit.
 
         Returns:
-            Whether it was taken, and what could be done with it then was.
+            True if the item was taken, and all was done that it made possible.
         """
         if self.over or self._emitted >= self._requested or self._tasks or self._ends:
             return False
@@ -459,7 +460,7 @@ class Zip(Coordinator[tuple[Any, ...]]):
             one.replenish()
         if places or self._ending:
             self.step()
-        else:  # and takes none of the next row, so that it is found empty
+        else:  # and takes no item of the next row, so that the queue is found empty
             self._send(row)
         return True
 
@@ -470,11 +471,11 @@ class Zip(Coordinator[tuple[Any, ...]]):
         self.emit(items)
 
     def _is_last(self, place: int, *, overtakes: bool = False) -> bool:
-        """Whether the source at `place` has ended, and its last item is used up.
+        """Return whether the source at `place` has ended, and its last item was used.
 
         Args:
-            place: the source's.
-            overtakes: whether an error does not wait for that.
+            place: the place of the source.
+            overtakes: whether an error is reported before that.
         """
         one = self._sources[place]
         if overtakes and one.error is not None:
@@ -482,7 +483,7 @@ class Zip(Coordinator[tuple[Any, ...]]):
         return self._row[place] is EMPTY and one.ended()
 
     def _end(self) -> None:
-        """One of the sources has ended, or failed."""
+        """Note that a source has ended, or failed."""
         errors = take_errors(self._sources, every=self._delay_error)
         if errors:
             self.fail(combined(self.label, errors))
@@ -492,12 +493,12 @@ class Zip(Coordinator[tuple[Any, ...]]):
 
 @final
 class ZippedInput(BufferedInput[Any]):
-    """The items of one source wait here, and nobody is told of one that the row does not wait for.
+    """The items of one source wait here. It reports an item only if the row waits for it.
 
     Args:
-        owner: zips.
+        owner: the `Zip`.
         prefetch: see `BufferedInput`.
-        place: of its items in a row.
+        place: the place of its items in a row.
     """
 
     __slots__ = ("other", "place", "pushed", "zipping")
@@ -505,15 +506,15 @@ class ZippedInput(BufferedInput[Any]):
     def __init__(self, owner: Zip, prefetch: int, place: int) -> None:
         super().__init__(owner, prefetch)
         self.other: ZippedInput | None = None
-        """The other one, of two."""
+        """The other input, if there are two."""
         self.pushed = False
-        """Items come by `on_next`, until the end or a cancel."""
+        """True while items come by `on_next`: until the end or a cancel."""
         self.zipping: Final = owner
         self.place: Final = place
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The upstream's subscription is never forwarded (F35)."""
+        """Keep the upstream's subscription: it is never forwarded (F35)."""
         super().on_subscribe(subscription)
         with self.zipping._lock:
             self.pushed = not (self.gone or self.done or self.fused) and self.upstream is not None
@@ -528,7 +529,7 @@ class ZippedInput(BufferedInput[Any]):
 
     @override
     def on_next(self, item: Any, /) -> None:
-        """Goes into the row at once if that waits for it."""
+        """Put the item into the row at once if the row waits for it."""
         owner, waiting = self.zipping, self._waiting
         if self.pushed and owner.wanted is not self and item is not None:
             if len(waiting) < self.prefetch:
@@ -554,10 +555,10 @@ class ZippedInput(BufferedInput[Any]):
                         and len(owner._open) == 2
                         and owner._emitted < owner._requested
                     ):
-                        # As `poll` and `emit`: calls would cost a third of a pair.
+                        # As `poll` and `emit`, written out: the calls would cost a third of a pair.
                         try:
                             partner = other._waiting.popleft()
-                        except IndexError:  # the flow is over: it was dropped
+                        except IndexError:  # the flow has ended, and the item was dropped
                             hooks.drop_item(item)
                             return
                         consumed = other._consumed = other._consumed + 1

@@ -1,5 +1,5 @@
-"""What becomes of items that nobody has requested, and how requests are dealt out.
+"""Operators for items that were not requested, and for the way in which requests are made.
 
-To request at most so many items of a source in all, there is ``Flow.take``: ``take(n)`` never
-requests more than `n`, and completes after them. That is what others call ``limit_request``.
+To limit the items that are requested of a source in all, use ``Flow.take``: ``take(n)`` never
+requests more than `n`, and completes after them. Other libraries call that ``limit_request``.
 """

@@ -1,4 +1,4 @@
-"""What the back-pressure operators share: everything is requested, given on as it is wanted."""
+"""The base of the back-pressure operators: they request everything, and send items on demand."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ T = TypeVar("T")
 
 
 class Backpressured(Coordinator[T]):
-    """Requests all of an upstream. Items that are wanted pass; a subclass says what others do.
+    """Requests all items of an upstream. Wanted items pass; a subclass decides about the others.
 
-    What waits is in `waiting`: the upstream's thread appends, and takes away to replace; the
-    permit's holder takes from the left, to deliver. Either may find it empty when it comes to it.
+    Items wait in `waiting`. The upstream's thread appends, and may remove an item to replace it;
+    the holder of the permit takes from the left, to deliver. Each may find that the other was
+    faster, and the deque empty.
 
     Args:
         source: the upstream.
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = ("_error", "_has_ended", "_source", "waiting")
@@ -39,19 +40,20 @@ class Backpressured(Coordinator[T]):
         super().__init__(downstream, label)
         self._source = source
         self._has_ended = False
-        """The upstream has ended: it follows what waits. Written with the permit."""
+        """True when the upstream has ended; the end follows the items that wait. Written with the
+        permit."""
         self._error: BaseException | None = None
-        self.waiting: deque[Any] = deque()  # Any: items, or what a subclass keeps with them
+        self.waiting: deque[Any] = deque()  # Any: items, or entries of a subclass
 
     @abstractmethod
     def surplus(self, item: T) -> BaseException | None:
         """Take an item that cannot pass at once. On the upstream's thread, without the permit.
 
         Returns:
-            What to end the flow with, after all that waits; None to go on.
+            The error to end the flow with, after all items that wait; None to continue.
 
         Raises:
-            BaseException: what a function of the user has raised. It fails the flow at once.
+            BaseException: an error of the user's function. It fails the flow at once.
         """
 
     @override
@@ -64,7 +66,7 @@ class Backpressured(Coordinator[T]):
         while waiting and self._emitted < self._requested and not self.over:
             try:
                 item: T = waiting.popleft()
-            except IndexError:  # the upstream's thread has taken it away, to replace it
+            except IndexError:  # the upstream's thread has removed it, to replace it
                 break
             self.emit(item)
             del item
@@ -72,12 +74,15 @@ class Backpressured(Coordinator[T]):
             self.finish()
 
     def ended(self, error: BaseException | None) -> None:
-        """The upstream has ended. With the permit, and after all that it has sent."""
+        """Note that the upstream has ended.
+
+        With the permit, after all that the upstream has sent.
+        """
         self._has_ended = True
         self._error = error
 
     def finish(self) -> None:
-        """Tell the downstream that the upstream has ended. With the permit."""
+        """Send the end of the upstream downstream. With the permit."""
         error, self._error = self._error, None
         self.end(error)
 
@@ -89,11 +94,11 @@ class Backpressured(Coordinator[T]):
             hooks.drop_error(error)
 
     def discard(self) -> None:
-        """Drop all that waits."""
+        """Drop all items that wait."""
         hooks.drop_waiting(self.waiting)
 
     def lose(self, item: T, tell: Callable[[T], object] | None) -> None:
-        """Drop an item, and tell the user's function, as long as somebody listens to the flow."""
+        """Drop an item, and call the user's function, as long as the flow has a subscriber."""
         hooks.drop_item(item)
         if tell is not None and not self.over:
             tell(item)
@@ -106,11 +111,11 @@ class Backpressured(Coordinator[T]):
 
 @final
 class UnboundedInput(Input[T]):
-    """Requests everything. An item that is wanted goes straight to the downstream.
+    """Requests everything. A wanted item goes straight to the downstream.
 
     Args:
-        owner: takes the others.
-        straight: False if none may go straight, since the downstream polls.
+        owner: takes the other items.
+        straight: False if no item may go straight, since the downstream polls.
     """
 
     __slots__ = ("_backpressured", "_is_cut", "_straight")
@@ -120,7 +125,7 @@ class UnboundedInput(Input[T]):
         self._backpressured = owner
         self._straight = straight
         self._is_cut = False
-        """Nothing more is welcome."""
+        """True when no further item is taken."""
 
     @override
     def cut(self) -> None:
@@ -132,8 +137,8 @@ class UnboundedInput(Input[T]):
         if item is None:
             raise none_given("on_next")
         owner = self._backpressured
-        # Only this thread makes items wait: if none does, no item comes before this one. If one is
-        # on its way, the permit is taken. When the flow is over, `emit` drops it.
+        # Only this thread makes items wait: if none waits, no item comes before this one. If one is
+        # being sent, the permit is taken. When the flow has ended, `emit` drops the item.
         if self._straight and not owner.waiting and owner.alone(self._pass, item) is True:
             return
         if self._is_cut or owner.over:
@@ -187,7 +192,7 @@ class UnboundedInput(Input[T]):
 
 
 class NothingWaits(Backpressured[T]):
-    """A request is a number that the next item looks at: it has nothing to set going."""
+    """The base of operators that keep nothing: the next item looks at the demand."""
 
     __slots__ = ()
 

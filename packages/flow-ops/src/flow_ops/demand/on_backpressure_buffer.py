@@ -1,4 +1,4 @@
-"""`on_backpressure_buffer`: items that nobody has requested yet wait in a bounded buffer."""
+"""`on_backpressure_buffer`: items that are not requested yet wait in a bounded buffer."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ __all__ = ["BufferOverflow", "on_backpressure_buffer"]
 T = TypeVar("T")
 
 BufferOverflow: TypeAlias = Literal["error", "drop_oldest", "drop_latest"]
-"""What becomes of an item for which there is no room: the flow fails after what waits, or the
-oldest one that waits is dropped for it, or it is dropped itself."""
+"""What happens to an item for which there is no room: the flow fails after the items that wait, or
+the oldest of them is dropped, or the new item is."""
 
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
@@ -49,31 +49,33 @@ def on_backpressure_buffer(
     timeout: Seconds | None = None,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
-    """Have the items that come when there is no demand wait, up to so many.
+    """Keep up to `capacity` items that come without demand, until they are requested.
 
     >>> import flow_core as flow
     >>> newest = flow.range(9).on_backpressure_buffer(2, overflow="drop_oldest")
     >>> list(newest.iterate(prefetch=3))
     [0, 1, 2, 7, 8]
 
-    Demand: everything is requested of the upstream, at once; items come as they are wanted. One
-    that is wanted passes without a queue, if none waits. What waits when the upstream ends still
-    comes, before the end.
-    Thread: that of the upstream, where `on_overflow` runs, too; what has waited comes on whichever
-    thread is at work, mostly the requester's. What times out is dropped on the clock's thread.
-    Fusion: ASYNC, across threads, too, if what waits is never dropped: without a timeout, and
-    unless the oldest are. What the downstream has requested and not polled is no surplus: it takes
-    none of the capacity.
-    Errors: the upstream's, after what waits, and likewise MissingBackpressureError; what
-    `on_overflow` raises, at once. Each cancels the upstream.
+    Demand: everything is requested of the upstream, at once; items come on demand. A requested item
+    passes without a queue, if none waits. Items that wait when the upstream ends still come, before
+    the end.
+    Thread: that of the upstream, where `on_overflow` runs, too. Items that waited come on whichever
+    thread is at work, mostly the requester's. Items that time out are dropped on the clock's
+    thread.
+    Fusion: ASYNC, across threads, too, if no item is ever dropped from the buffer: without a
+    timeout, and unless the oldest are dropped. Items that the downstream has requested and not
+    polled take none of the capacity.
+    Errors: the upstream's, and MissingBackpressureError, come after the items that wait; an error
+    of `on_overflow` comes at once. Each cancels the upstream.
 
     Args:
         capacity: how many items may wait.
         overflow: what to do when there is no room: see `BufferOverflow`.
-        on_overflow: told of each item that is dropped, for want of room or of time. These go to
-            the dropped-items hook, too.
-        timeout: how long an item may wait before it is dropped; None for any time.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        on_overflow: called with each item that is dropped, because there is no room, or by the
+            timeout. These items go to the dropped-items hook, too.
+        timeout: how long an item may wait before it is dropped, in seconds; None for any time.
+        clock: the clock of the timeout; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
         TypeError: if an argument is of the wrong type.
@@ -104,12 +106,12 @@ def on_backpressure_buffer(
 @final
 @dataclass(frozen=True, slots=True)
 class Room(Generic[T]):
-    """How much may wait, and what is done with more; see `on_backpressure_buffer`.
+    """The capacity, and what happens to items beyond it; see `on_backpressure_buffer`.
 
     Args:
         capacity: how many items.
-        overflow: what becomes of one for which there is no room.
-        on_overflow: told of each one that is dropped.
+        overflow: what happens to an item for which there is no room.
+        on_overflow: called with each item that is dropped.
 
     Raises:
         TypeError: if an argument is of the wrong type.
@@ -129,7 +131,7 @@ class Room(Generic[T]):
             raise TypeError(f"on_overflow is a function of an item, not {self.on_overflow!r}")
 
     def told(self) -> str:
-        """These arguments, for messages."""
+        """Describe these arguments, for messages."""
         detail = f"{self.capacity}"
         if self.overflow != "error":
             detail += f", overflow={self.overflow!r}"
@@ -139,7 +141,7 @@ class Room(Generic[T]):
 
 
 class _Bounded(Backpressured[T]):
-    """What both buffers share: the room, and what is done when there is none."""
+    """The base of both buffers: the capacity, and what happens to items beyond it."""
 
     __slots__ = ("_room",)
 
@@ -150,7 +152,10 @@ class _Bounded(Backpressured[T]):
         self._room = room
 
     def refused(self, item: T) -> BaseException | None:
-        """There is no room for `item`, and no older one makes room for it."""
+        """Handle `item`, for which there is no room.
+
+        Return the error to end the flow with, or None.
+        """
         self.lose(item, self._room.on_overflow)
         if self._room.overflow == "drop_latest" or self.over:
             return None
@@ -168,7 +173,7 @@ class _Bounded(Backpressured[T]):
 class BackpressureBuffer(_Bounded[T], QueueSubscription[T]):
     """Runs `on_backpressure_buffer`.
 
-    When the downstream polls, no item goes straight, and `_emitted` counts those that were polled.
+    When the downstream polls, no item goes straight, and `_emitted` counts the polled items.
     """
 
     __slots__ = ("_asked", "_left", "_shared")
@@ -178,11 +183,11 @@ class BackpressureBuffer(_Bounded[T], QueueSubscription[T]):
     ) -> None:
         super().__init__(source, room, downstream, label)
         self._asked = False
-        """Whether the downstream has asked for fusion (F47)."""
+        """True once the downstream has asked for fusion (F47)."""
         self._shared = False
-        """Whether the downstream polls."""
+        """True if the downstream polls."""
         self._left = False
-        """The terminal was signalled, and what waits is for the downstream to poll (F33)."""
+        """True when the terminal was signalled, and the downstream polls the rest (F33)."""
 
     @override
     def open(self) -> None:
@@ -193,7 +198,7 @@ class BackpressureBuffer(_Bounded[T], QueueSubscription[T]):
         waiting = self.waiting
         room = self._room.capacity
         if self._shared and self._requested != UNBOUNDED:
-            # Read before `waiting`: what is polled meanwhile makes more room, not less.
+            # Read before `waiting`: an item that is polled meanwhile makes more room, not less.
             room += max(0, self._requested - self._emitted)
         if len(waiting) >= room:
             if self._room.overflow != "drop_oldest":
@@ -231,7 +236,7 @@ class BackpressureBuffer(_Bounded[T], QueueSubscription[T]):
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """ASYNC, when asked, if nothing is dropped here."""
+        """Grant ASYNC, unless items may be dropped here."""
         introduced = self._receive is not hooks.drop_item
         if self._asked or introduced or self._requested or self._bad is not None:
             raise late_fusion()
@@ -243,7 +248,7 @@ class BackpressureBuffer(_Bounded[T], QueueSubscription[T]):
 
     @override
     def poll(self) -> T | Empty:
-        """EMPTY means nothing right now."""
+        """Take the next item; EMPTY if there is none right now."""
         try:
             item: T = self.waiting.popleft()
         except IndexError:
@@ -267,7 +272,10 @@ class BackpressureBuffer(_Bounded[T], QueueSubscription[T]):
 
 @final
 class TimedBuffer(_Bounded[T]):
-    """Runs `on_backpressure_buffer`. There is one timer: for the item that has waited longest."""
+    """Runs `on_backpressure_buffer` with a timeout.
+
+    One timer runs, for the item that has waited longest.
+    """
 
     __slots__ = ("_clock", "_timeout_s", "_timer")
 
@@ -285,11 +293,11 @@ class TimedBuffer(_Bounded[T]):
         self._timeout_s = timeout_s
         self._clock = self.clock_for(clock)
         self._timer: Disposable | None = None
-        """With the permit only."""
+        """Used only with the permit."""
 
     @override
     def surplus(self, item: T) -> BaseException | None:
-        """Items wait with the time when they are too old."""
+        """Have the item wait, with the time at which it is too old."""
         waiting: deque[tuple[float, T]] = self.waiting
         if len(waiting) >= self._room.capacity:
             if self._room.overflow != "drop_oldest":
@@ -314,14 +322,14 @@ class TimedBuffer(_Bounded[T]):
                 if not is_wanted and waiting[0][0] > now:
                     break
                 first = waiting.popleft()
-            except IndexError:  # the upstream's thread has taken it away, to replace it
+            except IndexError:  # the upstream's thread has removed it, to replace it
                 break
             due, item = first
             if due <= now:
                 self.lose(item, self._room.on_overflow)
             elif is_wanted:
                 self.emit(item)
-            else:  # it is not the one that was looked at: that was replaced meanwhile
+            else:  # it is another item than the one looked at, which was replaced meanwhile
                 waiting.appendleft(first)
                 break
             del item, first
@@ -333,7 +341,7 @@ class TimedBuffer(_Bounded[T]):
         elif self._timer is None:
             try:
                 left = waiting[0][0] - self._clock.now()
-            except IndexError:  # see above: it is replaced, and signalled
+            except IndexError:  # see above: it was replaced, and that is signalled
                 return
             self._timer = self.after(self._clock, left, self._on_time, None)
 
@@ -355,4 +363,4 @@ class TimedBuffer(_Bounded[T]):
             timer.dispose()
 
     def _on_time(self, _: None) -> None:
-        self._timer = None  # `step` follows, and drops what is too old
+        self._timer = None  # `step` follows, and drops the items that are too old

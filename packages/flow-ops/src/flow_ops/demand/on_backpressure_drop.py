@@ -1,4 +1,4 @@
-"""`on_backpressure_drop`: what nobody has requested is gone."""
+"""`on_backpressure_drop`: items that are not requested are dropped."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ def on_backpressure_drop(
     4
     [0, 1]
 
-    Demand: everything is requested of the upstream, at once; items come as they are wanted.
-    Thread: that of the upstream, which `on_drop` blocks. Fusion: none.
-    Errors: what `on_drop` raises fails the flow, and cancels the upstream.
+    Demand: everything is requested of the upstream, at once; items come on demand.
+    Thread: that of the upstream; `on_drop` runs there, too. Fusion: none.
+    Errors: an error of `on_drop` fails the flow, and cancels the upstream.
 
     Args:
-        on_drop: told of each item that is dropped. These go to the dropped-items hook, too.
+        on_drop: called with each item that is dropped. These items go to the dropped-items hook,
+            too.
 
     Raises:
         TypeError: if `on_drop` cannot be called.

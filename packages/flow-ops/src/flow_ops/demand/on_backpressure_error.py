@@ -1,4 +1,4 @@
-"""`on_backpressure_error`: what nobody has requested fails the flow."""
+"""`on_backpressure_error`: an item that is not requested fails the flow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def on_backpressure_error() -> Operator[T, Flow[T]]:
     >>> list(flow.range(3).on_backpressure_error())
     [0, 1, 2]
 
-    Demand: everything is requested of the upstream, at once; items come as they are wanted.
+    Demand: everything is requested of the upstream, at once; items come on demand.
     Thread: that of the upstream. Fusion: none.
     Errors: that one, which cancels the upstream. The item goes to the dropped-items hook.
     """

@@ -1,4 +1,4 @@
-"""`on_backpressure_latest`: the last of what nobody has requested waits."""
+"""`on_backpressure_latest`: the last item that is not requested waits."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def on_backpressure_latest() -> Operator[T, Flow[T]]:
     >>> list(flow.range(9).on_backpressure_latest().iterate(prefetch=2))
     [0, 1, 8]
 
-    Demand: everything is requested of the upstream, at once; items come as they are wanted. The
-    item that waits when the upstream ends still comes, before the end.
-    Thread: that of the upstream; what has waited comes on the requester's. Fusion: none.
+    Demand: everything is requested of the upstream, at once; items come on demand. The item that
+    waits when the upstream ends still comes, before the end.
+    Thread: that of the upstream; an item that waited comes on the requester's. Fusion: none.
     Errors: the upstream's, after the item that waits. An item that is replaced goes to the
     dropped-items hook.
     """

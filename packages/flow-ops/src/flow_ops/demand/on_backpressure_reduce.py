@@ -1,4 +1,4 @@
-"""`on_backpressure_reduce`: what nobody has requested is made one item."""
+"""`on_backpressure_reduce`: items that are not requested are reduced to one."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ T = TypeVar("T")
 
 
 def on_backpressure_reduce(reducer: Callable[[T, T], T]) -> Operator[T, Flow[T]]:
-    """Make one of the items that come when there is no demand.
+    """Reduce the items that come when there is no demand to one item.
 
     >>> import flow_core as flow
     >>> list(flow.range(9).on_backpressure_reduce(lambda a, b: a + b).iterate(prefetch=2))
     [0, 1, 35]
 
-    Demand: everything is requested of the upstream, at once; items come as they are wanted. The
-    item that waits when the upstream ends still comes, before the end.
-    Thread: that of the upstream, where the reducer runs; what has waited comes on the requester's.
+    Demand: everything is requested of the upstream, at once; items come on demand. The item that
+    waits when the upstream ends still comes, before the end.
+    Thread: that of the upstream, where the reducer runs; an item that waited comes on the
+    requester's.
     Fusion: none.
-    Errors: the upstream's, after the item that waits; what the reducer raises, at once.
+    Errors: the upstream's, after the item that waits; an error of the reducer, at once.
 
     Args:
-        reducer: makes one item of the one that waits and the one that has come; not None. Not
-            called for an item that is wanted, nor for the first one that waits.
+        reducer: combines the item that waits and the one that has come; must not return None. It is
+            not called for an item that is requested, nor for the first one that waits.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the reducer gives None.
@@ -76,7 +77,7 @@ class Reduced(Backpressured[T]):
             return
         waiting = self.waiting
         try:
-            before: T = waiting.popleft()  # either delivered or reduced, whoever comes first
+            before: T = waiting.popleft()  # delivered or reduced, whichever is first
         except IndexError:
             pass
         else:

@@ -1,4 +1,4 @@
-"""`rebatch_requests`: the upstream is asked for batches, whatever the downstream asks for."""
+"""`rebatch_requests`: requests to the upstream have a fixed size."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ T = TypeVar("T")
 def rebatch_requests(prefetch: int) -> Operator[T, Flow[T]]:
     """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
 
-    For an upstream that does something costly for each request, or must not be asked for too much:
-    a page of a remote service, say. To request a number of items in all, there is `Flow.take`.
+    It suits an upstream for which each request is costly, or must not be too large, such as a page
+    of a remote service. To limit the number of items in all, use `Flow.take`.
 
     >>> import flow_core as flow
     >>> asked = flow.range(8).do_on_request(print)
@@ -34,8 +34,8 @@ def rebatch_requests(prefetch: int) -> Operator[T, Flow[T]]:
     [0, 1, 2, 3, 4, 5, 6, 7]
 
     Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
-    were delivered; the downstream's demand decides only when they are.
-    Thread: that of the upstream; what has waited for demand comes on the requester's.
+    were delivered. The downstream's demand only decides when that is.
+    Thread: that of the upstream; an item that waited for demand comes on the requester's.
     Fusion: an upstream with SYNC or ASYNC is polled, if that may be on another thread.
     Errors: the upstream's, after the items that wait.
 
@@ -101,13 +101,13 @@ class Rebatched(Coordinator[T]):
     @property
     @override
     def buffered(self) -> int:
-        items = self._input  # read once: the end takes it away
+        items = self._input  # read once: the end clears it
         return 0 if items is None else items.waiting
 
 
 @final
 class Straight(BufferedInput[T]):
-    """Whose items go right on to the downstream, if it wants them and none is before them."""
+    """Its items go straight to the downstream, if they are requested and no other item waits."""
 
     __slots__ = ()
 
@@ -116,7 +116,8 @@ class Straight(BufferedInput[T]):
         if item is None:
             raise none_given("on_next")
         owner = self.owner
-        # Whoever has the permit may add to `_emitted`, but only if something waits or comes here.
+        # Another thread with the permit may add to `_emitted`, but only if an item waits or comes
+        # here.
         if (
             not self._waiting
             and owner._emitted != owner._requested
@@ -128,10 +129,10 @@ class Straight(BufferedInput[T]):
         super().on_next(item)
 
     def _pass(self, item: T) -> None:
-        """Send `item`, which is wanted. With the permit."""
+        """Send `item`, which is requested. With the permit."""
         owner = self.owner
         try:
-            # As `emit`, which would cost a call.
+            # Written out like `emit`: a call would cost.
             if owner._receive(item) is not False or not owner._conditional:
                 owner._emitted += 1
             self._consumed = consumed = self._consumed + 1
@@ -141,7 +142,7 @@ class Straight(BufferedInput[T]):
             owner._raised(error)
 
     def _replenish(self) -> None:
-        """As many were delivered as are requested at a time. With the permit."""
+        """Request items again, as many as were delivered. With the permit."""
         self._consumed = 0
         try:
             self.owner.request_of(self, self._limit)

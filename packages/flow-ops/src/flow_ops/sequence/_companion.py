@@ -1,4 +1,4 @@
-"""What `repeat_when` and `retry_when` share: another flow says when the source runs again."""
+"""The base of `repeat_when` and `retry_when`: another flow decides when the source runs again."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ S = TypeVar("S")
 
 
 class Companioned(SwitchArbiter[T], Generic[T, S]):
-    """Runs a source, and again whenever the companion gives an item for a run that has ended.
+    """Runs a source, and again for each item that the companion gives after a run has ended.
 
-    A subclass says by `ask` that a run has ended.
+    A subclass calls `ask` when a run has ended.
 
     Args:
-        source: what runs.
+        source: the flow to run.
         handler: makes the companion of the flow of what is given to `ask`.
-        downstream: gets the signals.
+        handler: makes the companion from the flow of the values given to `ask`.
         label: the operator and its place, for messages.
     """
 
@@ -46,17 +46,17 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
         self._handler = handler
         self._companion: Listener[object] | None = Listener(self, self._again, self.end)
         self._emitters: tuple[Emitter[S], ...] = ()
-        """Send what the companion is made of, to each that has subscribed to it. Written under
+        """Send the values that the companion is made from to each of its subscribers. Written under
         `_lock`."""
         self._paused = False
-        """A run has ended, and the companion has not said yet that there is another one."""
+        """True when a run has ended, and the companion has not asked for another one yet."""
 
     @override
     def open(self) -> None:
         self.post(self.outside, self._begin)
 
     def ask(self, signal: S) -> None:
-        """A run has ended: tell the companion, and wait for its item. With the permit."""
+        """Say that a run has ended, and wait for the companion's item. With the permit."""
         self._paused = True
         self.outside(self._tell, signal)
 

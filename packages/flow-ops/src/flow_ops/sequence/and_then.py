@@ -16,7 +16,7 @@ __all__ = ["and_then"]
 R = TypeVar("R")
 
 
-def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: nobody sees those items
+def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: these items are never sent
     """Only the items of `other`, when this flow has completed; its own are ignored.
 
     >>> import flow_core as flow
@@ -27,12 +27,12 @@ def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: nobody sees
 
     This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat`.
 
-    Demand: exact, of `other`; with the first request this flow runs to its end, if it needs one.
+    Demand: exact, of `other`. The first request runs this flow to its end, if it needs one.
     Thread, fusion: as with `concat`.
     Errors: if this flow fails, `other` is not started.
 
     Args:
-        other: what follows.
+        other: the flow that follows.
 
     Raises:
         TypeError: if it is not a publisher.

@@ -39,17 +39,16 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
 
     It is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
 
-    Demand: exact; what one flow has not used up, the next one gets. A flow is subscribed when the
-    one before has ended, also without demand.
-    Thread: each flow's own; a flow that is an iterator or a function runs where the one before has
-    ended, or where demand came from. Iteration: one loop over all.
-    Fusion: none. A chain of them is flattened while it is assembled, so that its depth costs
-    nothing, however long it is.
+    Demand: exact; the next flow gets the demand that a flow has not used. A flow is subscribed when
+    the one before has ended, even without demand.
+    Thread: each flow's own. A flow that is an iterator or a function runs where the one before has
+    ended, or where it was requested. Iteration: one loop over all.
+    Fusion: none. A chain of them is flattened when it is assembled, so its length costs nothing.
     Errors: the first one ends the flow, and the flows after it are not started.
 
     Args:
-        sources: what to concatenate.
-        delay_error: whether a flow that fails lets the others follow; its error comes at the end,
+        sources: the flows to concatenate.
+        delay_error: whether the other flows follow a flow that fails; its error comes at the end,
             several as an ExceptionGroup.
 
     Raises:
@@ -59,8 +58,7 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
 
 
 # Two overloads: mypy finds the union of both types only by the second one, pyright only by the
-# first.
-# Any: the overloads say what of.
+# first. Any: the overloads give its type.
 
 
 @overload
@@ -78,10 +76,10 @@ def concat_with(*others: Publisher[Any], delay_error: bool = False) -> Operator[
     >>> list(flow.range(2).pipe(concat_with(flow.just("a"), flow.just("b"))))
     [0, 1, 'a', 'b']
 
-    Everything else is as with `concat`. (`Flow.end_with` takes items instead of flows.)
+    Otherwise it is like `concat`. (`Flow.end_with` takes items instead of flows.)
 
     Args:
-        others: what follows.
+        others: the flows that follow.
         delay_error: see `concat`.
 
     Raises:
@@ -98,8 +96,8 @@ def concat_with(*others: Publisher[Any], delay_error: bool = False) -> Operator[
 
 
 def told(sources: tuple[Publisher[Any], ...], delay_error: bool) -> str:
-    """What a label says of them."""
-    # Not their repr: a long chain would be written out at each step.
+    """Describe the sources, for a label."""
+    # Without their repr: otherwise each step would write a long chain out again.
     detail = f"{len(sources)} flows"
     return f"{detail}, delay_error=True" if delay_error else detail
 
@@ -117,7 +115,7 @@ def follow_one_another(
 
     Args:
         label: the operator and its place, for messages.
-        flows: what to concatenate.
+        flows: the flows to concatenate.
         delay_error: see `concat`.
     """
     mapper = Mapper[Flow[T], T](itself, label)
@@ -126,11 +124,11 @@ def follow_one_another(
 
 @final
 class FlowsSource(IterableSource[Flow[T]]):
-    """Flows that are known. One that concatenates others stands for these.
+    """Known flows. If one of them concatenates others, those take its place.
 
     Args:
         flows: in order.
-        delay_error: what is done about their errors; the same must be done in those it stands for.
+        delay_error: how their errors are treated; it is the same for the flows that take a place.
     """
 
     __slots__ = ("_delay_error", "_flat", "inners")
@@ -146,7 +144,8 @@ class FlowsSource(IterableSource[Flow[T]]):
     def iterate(self) -> Iterator[Flow[T]]:
         flat = self._flat
         if flat is None:
-            # Not before it is needed: each step of a long chain would copy all before it.
+            # Flatten only when needed: otherwise each step of a long chain would copy all steps
+            # before it.
             flat = self._flat = tuple(self._flatten())
         return iter(flat)
 
@@ -164,7 +163,7 @@ class FlowsSource(IterableSource[Flow[T]]):
         source = source_of(flow)
         if not isinstance(source, IterableConcatMap) or stages_of(flow):
             return None
-        # No stage: of its own items.
+        # Not a stage: it has its own items.
         inner = source_of(cast("IterableConcatMap[T]", source).upstream)
         if isinstance(inner, FlowsSource) and inner._delay_error == self._delay_error:
             return cast("FlowsSource[T]", inner).inners

@@ -1,4 +1,4 @@
-"""`on_error_resume`: another flow goes on where one has failed."""
+"""`on_error_resume`: another flow takes over where one has failed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def on_error_resume(
 ) -> Operator[T, Flow[T | D]]: ...
 
 
-# Any: the overloads say what of.
+# Any: the overloads give its type.
 def on_error_resume(
     fallback: Publisher[Any] | Callable[[BaseException], Publisher[Any]],
     when: ErrorFilter = Exception,
@@ -54,15 +54,15 @@ def on_error_resume(
 
     (`Flow.on_error_return` takes an item instead of a flow, `Flow.on_error_complete` nothing.)
 
-    Demand: exact; what was not used up, the other flow gets.
+    Demand: exact; the other flow gets the demand that was not used.
     Thread: that of the flow whose items they are; the function runs where the failure came.
     Fusion: none.
-    Errors: those that are not meant, those of the other flow, and what the function raises, whose
-    context is the failure.
+    Errors: those that `when` lets pass, those of the other flow, and an error of the function,
+    whose context is the failure.
 
     Args:
-        fallback: what goes on; or a function that makes it of the error.
-        when: for which errors; others pass.
+        fallback: the flow that follows; or a function that makes it from the error.
+        when: selects the errors to handle; others pass.
 
     Raises:
         TypeError: if `fallback` is neither, or `when` is not a filter of errors.
@@ -70,7 +70,7 @@ def on_error_resume(
     error_filter("on_error_resume", when)
     function: Callable[[BaseException], Publisher[Any]]
     if hasattr(fallback, "subscribe"):
-        # What has subscribe is the publisher of both.
+        # An object with `subscribe` is a publisher, even if it can be called, too.
         other = from_publisher(cast("Publisher[Any]", fallback))
         function, detail = partial(_always, other), "a flow"
     elif callable(fallback):
@@ -107,7 +107,7 @@ class OnErrorResume(SwitchArbiter[T]):
         super().__init__(downstream, label)
         self._source = source
         self._function: Callable[[BaseException], Publisher[T]] | None = function
-        """None as soon as it was called: the errors of the other flow pass."""
+        """None once it was called: the errors of the other flow pass."""
         self._when = when
 
     @override

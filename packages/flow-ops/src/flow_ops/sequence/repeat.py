@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def repeat(times: int | None = None) -> Operator[T, Flow[T]]:
-    """The flow so many times, one run after the other.
+    """The flow `times` times, one run after the other.
 
     >>> import flow_core as flow
     >>> list(flow.range(2).repeat(3))
@@ -32,18 +32,18 @@ def repeat(times: int | None = None) -> Operator[T, Flow[T]]:
     >>> list(flow.range(2).repeat().take(5))
     [0, 1, 0, 1, 0]
 
-    Demand: exact; what one run has not used up, the next one gets. It is subscribed again at once,
-    also without demand.
-    Thread, iteration, fusion: as with `concat`, of which it is one.
-    Errors: one ends the flow.
+    Demand: exact; the next run gets the demand that a run has not used. The flow is subscribed
+    again at once, even without demand.
+    Thread, iteration, fusion: as with `concat`, which it is built on.
+    Errors: an error ends the flow.
 
     Args:
-        times: how often it runs in all; 0 gives an empty flow, None repeats for ever. (A flow
-            without items then never comes to an end, and never gives the thread back.)
+        times: the number of runs; 0 gives an empty flow, None repeats for ever. (A flow without
+            items then never ends, and never returns from its thread.)
 
     Raises:
         TypeError: if `times` is neither an int nor None.
-        ValueError: if it is less than 0.
+        ValueError: if `times` is less than 0.
     """
     if times is not None:
         check_times(times, "repeat")
@@ -53,17 +53,17 @@ def repeat(times: int | None = None) -> Operator[T, Flow[T]]:
 
 
 def repeat_until(stop: Callable[[], object]) -> Operator[T, Flow[T]]:
-    """The flow again and again, until `stop()` is true when it has completed.
+    """The flow again and again, until `stop()` returns true after it has completed.
 
     >>> import flow_core as flow
     >>> left = [1, 2]
     >>> list(flow.just("a").repeat_until(lambda: not left or not left.pop()))
     ['a', 'a', 'a']
 
-    Demand: exact; what one run has not used up, the next one gets. It is subscribed again at once,
-    also without demand.
+    Demand: exact; the next run gets the demand that a run has not used. The flow is subscribed
+    again at once, even without demand.
     Thread: the upstream's; `stop` is called where a run has ended. Fusion: none.
-    Errors: one ends the flow, also what `stop` raises.
+    Errors: an error ends the flow, and so does an error of `stop`.
 
     Args:
         stop: called each time the flow has completed.
@@ -81,25 +81,25 @@ def repeat_until(stop: Callable[[], object]) -> Operator[T, Flow[T]]:
 
 
 def repeat_when(handler: Callable[[Flow[int]], Publisher[object]]) -> Operator[T, Flow[T]]:
-    """The flow again, whenever another flow says so.
+    """The flow again, for each item of another flow.
 
     >>> import flow_core as flow
     >>> list(flow.just("a", "b").repeat_when(lambda runs: runs.take(3)))
     ['a', 'b', 'a', 'b', 'a', 'b']
 
-    For each subscriber `handler` makes that other flow of a flow of its own, which gives an item
-    each time a run has completed: how many items the run gave. Each item of the other flow then
-    starts the next run. When it ends, this flow does likewise, at once, even during a run: with
-    ``take(3)`` the third item is the last, and no run follows it.
+    For each subscriber, `handler` gets a flow with an item for each run that has completed: the
+    number of items of that run. It returns the other flow, each item of which starts the next run.
+    When the other flow ends, this flow does so, too, at once, even during a run: with ``take(3)``
+    the third item is the last, and no run follows it.
 
-    Demand: exact; what one run has not used up, the next one gets. One item is requested of the
-    other flow for each run.
+    Demand: exact; the next run gets the demand that a run has not used. One item is requested of
+    the other flow for each run.
     Thread: the upstream's; a run begins where the other flow gives its item. Fusion: none.
-    Errors: one ends the flow, also one of the other flow or of `handler`.
+    Errors: an error ends the flow, also one of the other flow or of `handler`.
 
     Args:
         handler: called once per subscriber, when it subscribes; its result need not use its
-            argument. What the argument gives while nobody requests is lost but for the last item.
+            argument. Of the argument's items that are not requested, only the last one is kept.
 
     Raises:
         TypeError: if `handler` cannot be called.
@@ -114,7 +114,7 @@ def repeat_when(handler: Callable[[Flow[int]], Publisher[object]]) -> Operator[T
 
 
 def check_times(times: int, operator: str) -> None:
-    """`times` is a number of runs.
+    """Check that `times` is a number of runs.
 
     Raises:
         TypeError: if it is not an int.
@@ -128,7 +128,7 @@ def check_times(times: int, operator: str) -> None:
 
 @final
 class _Again(IterableSource[Flow[T]]):
-    """The same flow, so many times."""
+    """The same flow, a number of times."""
 
     __slots__ = ("_flow", "_times")
 

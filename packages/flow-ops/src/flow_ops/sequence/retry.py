@@ -32,7 +32,7 @@ def retry(
     backoff: Backoff | Seconds | None = None,
     when: ErrorFilter = Exception,
 ) -> Operator[T, Flow[T]]:
-    """Subscribe again to a flow that has failed, at once or after a while; the items stay.
+    """Subscribe again to a flow that has failed, at once or after a while; its items are kept.
 
     >>> import flow_core as flow
     >>> left = [0, 0]
@@ -40,20 +40,21 @@ def retry(
     >>> list(once.retry(2))
     [1, 2]
 
-    The whole flow begins anew. `map_concurrent` has a ``retry`` for each of its items.
+    The whole flow begins again. `map_concurrent` has a ``retry`` for each of its items.
 
-    Demand: exact; what one attempt has not used up, the next one gets. It is subscribed again
-    without demand, too.
+    Demand: exact; the next attempt gets the demand that one has not used. The flow is subscribed
+    again even without demand.
     Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's.
     Fusion: none.
-    Errors: the last one, when there is no attempt left, or none is worth it.
+    Errors: the last one, when no attempt is left, or `when` does not select it.
 
     Args:
-        times: how often it is tried again after the first failure; None for any number, or for what
-            a Backoff says.
-        backoff: how long to wait before that: the time before the first attempt, from which it
-            grows as that of a `Backoff` does; or a `Backoff`. None for no time at all.
-        when: which errors are worth it: a class, a tuple of classes, or a function that is true.
+        times: how often to try again after the first failure; None for any number, or for the
+            number of a Backoff.
+        backoff: how long to wait before an attempt: the time in seconds before the first one, from
+            which it grows as that of a `Backoff` does; or a `Backoff`. None to try again at once.
+        when: selects the errors after which to try again: a class, a tuple of classes, or a
+            function that returns something true.
 
     Raises:
         TypeError: if `times` is neither an int nor None, `backoff` is neither a time nor a Backoff,
@@ -86,7 +87,7 @@ def retry(
 def retry_when(
     handler: Callable[[Flow[BaseException]], Publisher[object]] | Backoff,
 ) -> Operator[T, Flow[T]]:
-    """Subscribe again to a flow that has failed: after a while, or whenever another flow says so.
+    """Subscribe again to a flow that has failed: after a while, or for each item of another flow.
 
     >>> import flow_core as flow
     >>> from flow_testing import TestSubscriber, VirtualClock
@@ -103,25 +104,25 @@ def retry_when(
     >>> subscriber.error
     RetryExhaustedError("retries exhausted: 2 of 2; the last failure: ZeroDivisionError('...')")
 
-    A `Backoff` says how long to wait. A handler makes, for each subscriber, another flow of the
-    flow of the errors; each item of the other flow then starts the next attempt. When it ends, this
-    flow does likewise, at once, even during an attempt: with ``errors.take(3)`` the third item is
-    the last, and no attempt follows it.
+    A `Backoff` says how long to wait. A handler gets, for each subscriber, the flow of the errors,
+    and returns another flow, each item of which starts the next attempt. When the other flow ends,
+    this flow does so, too, at once, even during an attempt: with ``errors.take(3)`` the third item
+    is the last, and no attempt follows it.
 
-    Demand: exact; what one attempt has not used up, the next one gets. One item is requested of the
-    other flow for each attempt.
+    Demand: exact; the next attempt gets the demand that one has not used. One item is requested of
+    the other flow for each attempt.
     Thread: the upstream's; an attempt begins on the clock's, or where the other flow gives its
     item. Fusion: none.
-    Errors: those that a Backoff lets pass; `RetryExhaustedError`; those of the other flow and of
-    the handler.
+    Errors: those that a Backoff does not retry; `RetryExhaustedError`; those of the other flow and
+    of the handler.
 
     Args:
         handler: a `Backoff`; or a function, called once per subscriber, when it subscribes. Its
-            result need not use its argument. What the argument gives while nobody requests is lost
-            but for the last error.
+            result need not use its argument. Of the argument's errors that are not requested, only
+            the last one is kept.
 
     Raises:
-        TypeError: if it is neither.
+        TypeError: if `handler` is neither.
     """
     if isinstance(handler, Backoff):
         backoff = handler
@@ -175,7 +176,7 @@ class Retry(SwitchArbiter[T]):
             if self._left is not None:
                 self._left -= 1
             if self._when is Exception and isinstance(error, Exception):
-                self._switch(self._source)  # no function to call
+                self._switch(self._source)  # there is no function to call
             else:
                 self.outside(self._decide, error, hooks.drop_error)
 
@@ -208,10 +209,10 @@ class BackoffRetry(SwitchArbiter[T]):
 
     Args:
         source: the upstream.
-        backoff: see there.
+        backoff: how long to wait, and how often.
         downstream: gets the signals.
-        label: the operator and its place, for messages.
-        counts: whether the last error is told by one that says how often it was tried.
+        label: the operator and where it was assembled, for messages.
+        counts: whether the last error is raised as one that says how often the flow was tried.
     """
 
     __slots__ = ("_backoff", "_clock", "_counts", "_random", "_retries", "_source", "_timer")

@@ -1,4 +1,4 @@
-"""`start_with_flows`: the items of others, then those of the flow."""
+"""`start_with_flows`: the items of other flows, then those of the flow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 
-# See `concat_with` for why there are two. Any: they say what of.
+# See `concat_with` for why there are two. Any: they give its type.
 
 
 @overload
@@ -42,7 +42,7 @@ def start_with_flows(
     Demand, thread, fusion and errors are those of `concat`. (`Flow.start_with` takes items.)
 
     Args:
-        others: what comes first.
+        others: the flows that come first.
         delay_error: see `concat`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""`switch_if_empty`: another flow in the place of one without items."""
+"""`switch_if_empty`: another flow in place of one without items."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def switch_if_empty(other: Flow[T]) -> Operator[T, Flow[T]]: ...
 def switch_if_empty(other: Publisher[D]) -> Operator[T, Flow[T | D]]: ...
 
 
-# Any: the overloads say what of.
+# Any: the overloads give its type.
 def switch_if_empty(other: Publisher[Any]) -> Operator[Any, Flow[Any]]:
     """The items of this flow; those of `other`, if it completes without any.
 
@@ -40,10 +40,10 @@ def switch_if_empty(other: Publisher[Any]) -> Operator[Any, Flow[Any]]:
     (`Flow.default_if_empty` takes an item instead of a flow.)
 
     Demand: exact; `other` gets all of it. Thread: that of the flow whose items they are.
-    Fusion: none. Errors: one ends the flow; `other` is not started then.
+    Fusion: none. Errors: an error ends the flow; `other` is not started then.
 
     Args:
-        other: what takes its place.
+        other: the flow that takes its place.
 
     Raises:
         TypeError: if it is not a publisher.
@@ -69,7 +69,7 @@ class SwitchIfEmpty(SwitchArbiter[T]):
         super().__init__(downstream, label)
         self._source = source
         self._other: Publisher[T] | None = other
-        """None as soon as an item has come, or it was its turn."""
+        """None once an item has come, or once the other flow has started."""
 
     @override
     def open(self) -> None:
