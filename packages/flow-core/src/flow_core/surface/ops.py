@@ -102,7 +102,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def batch(
         self, size: int | None = None, *, within: Seconds | None = None, clock: Clock | None = None
     ) -> Flow[list[T_co]]:
-        """Lists of `size` items, or of what came within some seconds of the first of them.
+        """Lists of `size` items, or of those that came within some seconds of the first of them.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).batch(2))
@@ -110,21 +110,23 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(5).batch(3, within=60))
         [[0, 1, 2], [3, 4]]
 
-        No list is empty: without an item, no time runs. The last one is sent when the upstream
+        No list is empty: the time starts with an item. The last list is sent when the upstream
         completes.
 
-        Demand: exact. With a time, `size` items are requested of the upstream ahead, which pauses when
-        a full list waits for demand; 65,536 items without a size. 128 lists that are not full may wait;
-        one more fails the flow with `MissingBackpressureError`.
-        Thread: that of the upstream for full ones, the clock's for others.
-        Fusion: with a time, ASYNC for the lists that wait, and it asks none; without, that of
-        `buffer_with_count`, which it is.
-        Errors: those of the upstream come at once; what was not sent is dropped.
+        Demand: exact. With a time, `size` items are requested of the upstream ahead, or 65,536 without
+        a size; the upstream pauses when a full list waits for demand. 128 lists that are not full may
+        wait; one more fails the flow with `MissingBackpressureError`.
+        Thread: that of the upstream for full lists, the clock's for others.
+        Fusion: with a time, ASYNC for the lists that wait, and it asks the upstream for none; without,
+        that of `buffer_with_count`, which it stands for.
+        Errors: those of the upstream come at once; items that were not sent are dropped.
 
         Args:
             size: items in a list, at most; None for any number.
-            within: how long after its first item a list is sent at the latest; None for no such time.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            within: how long after its first item a list is sent at the latest, in seconds; None for no
+                limit.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
             TypeError: if neither `size` nor `within` is given, or one is of the wrong type; if `clock`
@@ -138,22 +140,22 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def buffer_boundary(
         self, boundary: Publisher[object], *, max_size: int = 65536, max_waiting: int = 128
     ) -> Flow[list[T_co]]:
-        """Lists of what comes between the items of another flow; they may be empty.
+        """Lists of the items that come between the items of another flow; they may be empty.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).buffer_boundary(flow.never()))
         [[0, 1, 2]]
 
-        The last one is sent when the upstream or `boundary` completes, if it has items; that is the
-        end.
+        The last one is sent when the upstream or `boundary` completes, if it has items; then the flow
+        completes.
 
         Demand: see `flow_ops.group.buffer`. `boundary` is subscribed before the upstream.
         Thread: that of `boundary`; the last one comes on that of the flow that completes.
         Fusion: ASYNC, for the buffers that wait; it asks for none.
-        Errors: those of both flows come at once; buffers that are open or wait are dropped.
+        Errors: those of both flows come at once; buffers that are open or wait for demand are dropped.
 
         Args:
-            boundary: ends a buffer and begins the next one, with each item.
+            boundary: each of its items ends a buffer and begins the next one.
             max_size: items to request ahead, and the most that are kept.
             max_waiting: how many buffers may wait for demand.
 
@@ -184,20 +186,21 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).buffer_toggle(flow.just(1, 2), lambda _: flow.never()))
         [[0, 1, 2], [0, 1, 2]]
 
-        Buffers may overlap; items that come when none is open are left out. Those that are open are
-        sent when the upstream completes, if they have items. When `openings` has completed and no
-        buffer is open, the flow completes.
+        Buffers may overlap; items that come when none is open are left out. Open buffers are sent when
+        the upstream completes, if they have items. When `openings` has completed and no buffer is open,
+        the flow completes.
 
         Demand: see `flow_ops.group.buffer`. `openings` is subscribed before the upstream.
         Thread: those of the flows that end buffers; `closing_mapper` is called where openings come, one
         call at a time. The last ones come on that of the upstream.
         Fusion: ASYNC, for the buffers that wait; it asks for none.
         Errors: those of all flows and of `closing_mapper` come at once; buffers that are open or wait
-        are dropped.
+        for demand are dropped.
 
         Args:
-            openings: begins a buffer with each item.
-            closing_mapper: makes of that item a flow, whose first item or completion ends the buffer.
+            openings: each of its items begins a buffer.
+            closing_mapper: called with that item; returns the flow whose first item or completion ends
+                the buffer.
             max_size: items to request ahead, and the most that are kept.
             max_waiting: how many buffers may wait for demand.
 
@@ -223,13 +226,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         max_size: int = 65536,
         max_waiting: int = 128,
     ) -> Flow[list[T_co]]:
-        """Lists that each end with the first item, or the completion, of a flow of their own.
+        """Lists that each end with the first item, or the completion, of another flow.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).buffer_when(flow.never))
         [[0, 1, 2]]
 
-        The first one begins at once, and the next one when one ends. They may be empty; the last one
+        The first list begins at once, and each next one when one ends. They may be empty; the last one
         is sent when the upstream completes, if it has items.
 
         Demand: see `flow_ops.group.buffer`.
@@ -239,7 +242,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: as `buffer_toggle`.
 
         Args:
-            closing_supplier: makes the flow that ends a buffer, when the buffer begins.
+            closing_supplier: returns the flow that ends a buffer; called when the buffer begins.
             max_size: items to request ahead, and the most that are kept.
             max_waiting: how many buffers may wait for demand.
 
@@ -266,26 +269,28 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         max_size: int = 65536,
         max_waiting: int = 128,
     ) -> Flow[list[T_co]]:
-        """Lists of what comes within a length of time.
+        """Lists of the items that come within a length of time.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).buffer_with_time(60))
         [[0, 1, 2]]
 
-        The last one is sent when the upstream completes, if it has items. A length of time in which
-        nothing comes has no list, unless `empty` asks for it.
+        The last one is sent when the upstream completes, if it has items. A period without items gives
+        no list, unless `empty` asks for it.
 
         Demand: see `flow_ops.group.buffer`.
         Thread: the clock's; the last ones come on that of the upstream.
-        Fusion: ASYNC, for the buffers that wait; of the upstream it asks none.
-        Errors: those of the upstream come at once; buffers that are open or wait are dropped.
+        Fusion: ASYNC, for the buffers that wait; it asks the upstream for none.
+        Errors: those of the upstream come at once; buffers that are open or wait for demand are
+        dropped.
 
         Args:
-            period: how long from the beginning of a buffer to its end.
-            shift: how long from the beginning of one buffer to that of the next: less than `period`
-                makes buffers overlap, more leaves items out; `period` by default.
+            period: how long from the beginning of a buffer to its end, in seconds.
+            shift: how long from the beginning of one buffer to that of the next, in seconds: less than
+                `period` makes buffers overlap, more leaves items out; `period` by default.
             empty: whether there are lists without items, too.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
             max_size: items to request ahead, and the most that are kept.
             max_waiting: how many buffers may wait for demand.
 
@@ -314,27 +319,28 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         clock: Clock | None = None,
         max_waiting: int = 128,
     ) -> Flow[list[T_co]]:
-        """Lists of `count` items, or of what has come after a length of time.
+        """Lists of `count` items, or of those that have come after a length of time.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).buffer_with_time_or_count(60, 2))
         [[0, 1], [2, 3], [4]]
 
         A new period begins with each buffer. The last one is sent when the upstream completes, if it
-        has items. A period in which nothing comes has no list, unless `empty` asks for it. (`batch` is
-        the word for most uses: there, time runs from the first item of a list.)
+        has items. A period without items gives no list, unless `empty` asks for it. (`batch` suits most
+        uses better: there, the time runs from the first item of a list.)
 
         Demand: see `flow_ops.group.buffer`; `max_size` is `count`, so that the upstream pauses when a
         full buffer waits.
-        Thread: that of the upstream for full ones, the clock's for others.
-        Fusion: ASYNC, for the buffers that wait; of the upstream it asks none.
+        Thread: that of the upstream for full lists, the clock's for others.
+        Fusion: ASYNC, for the buffers that wait; it asks the upstream for none.
         Errors: as `buffer_with_time`.
 
         Args:
-            period: how long from the beginning of a buffer to its end.
+            period: how long from the beginning of a buffer to its end, in seconds.
             count: items in a buffer, at most.
             empty: whether there are lists without items, too.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
             max_waiting: how many buffers may wait for demand.
 
         Raises:
@@ -1215,38 +1221,38 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         ['not']
         True
 
-        A group begins with the first item of its key. It has one subscriber, who may come late, and a
+        A group begins with the first item of its key. It has one subscriber, which may come late; a
         second one gets `ProtocolViolationError`. All groups end when the upstream does. When a group is
-        cancelled, the next item of its key opens a new group. When the flow of groups is cancelled,
-        the groups that have a subscriber run on, and the upstream is cancelled when the last of
-        these is; items of other keys are dropped, and so is what waits in groups that nobody had
-        subscribed to: those who subscribe later get `ProtocolViolationError`.
+        cancelled, the next item of its key opens a new group. When the flow of groups is cancelled, the
+        groups that have a subscriber run on, and the upstream is cancelled when the last of these is.
+        Items of other keys are dropped, and so are items that wait in groups without a subscriber:
+        subscribers that come later get `ProtocolViolationError`.
 
-        Items of a group that nobody refers to any more are dropped. When groups that are held and not
-        read take all of the prefetch, and nothing has moved for a second, the flow fails with
-        `MissingBackpressureError`.
+        When there is no reference to a group any more, its items are dropped. When there are references
+        to groups that are not read, these groups hold all of the prefetch, and nothing has moved for a
+        second, the flow fails with `MissingBackpressureError`.
 
-        Demand: exact, for groups and for the items of each. `prefetch` items are requested; each one
+        Demand: exact, for groups and for the items of each. `prefetch` items are requested. Each one
         that its group's subscriber has consumed (or that was dropped) is requested again, 75 % of the
-        prefetch at a time if enough are to come. Groups wait for demand, and so do their items: at most
-        `prefetch` items altogether. So read all groups at the same time, with
-        ``flat_map(…, concurrency=max_groups)``: with ``concat_map``, a first group that does not end
-        keeps the others waiting.
-        Thread: that of the upstream; what waited comes on the thread that requests it.
-        Fusion: the flow of groups and each group answer ASYNC, to whoever polls on another thread, too.
-        Of the upstream it asks none.
+        prefetch at a time if enough are to come. Groups and their items wait for demand: at most
+        `prefetch` items altogether. So read all groups at the same time, with ``flat_map(…,
+        concurrency=max_groups)``: with ``concat_map``, a first group that does not end keeps the others
+        waiting.
+        Thread: that of the upstream; an item that waited comes on the thread that requests it.
+        Fusion: the flow of groups and each group grant ASYNC, even to a subscriber that polls on
+        another thread. It asks the upstream for none.
         Errors: those of the upstream, of `key` and of `value` end all groups and then the flow of
         groups. One group too many is an error, too: `MissingBackpressureError`.
 
         Args:
-            key: what to group by; hashable. None is a key like others.
-            value: what a group gets of an item; the item itself by default.
-            max_groups: how many groups may be open at a time: which have begun and were not cancelled.
-                A group that was dropped counts, too. Give the same number to the ``flat_map`` that runs
+            key: returns the key of an item; it must be hashable, and may be None.
+            value: returns the item of a group for an item; the item itself by default.
+            max_groups: how many groups may be open at a time: groups that have begun and were not
+                cancelled, even if they were dropped. Give the same number to the ``flat_map`` that runs
                 them.
             prefetch: items to request ahead, and the most that wait in all groups together.
-            delay_error: whether errors come after the items, and groups, that wait. Otherwise they
-                overtake them, and what waits is dropped.
+            delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
+                overtake them, and they are dropped.
 
         Returns:
             A flow that fails with NoneItemError if `value` gives None.
@@ -1297,7 +1303,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[GroupedFlow[K, Any]]:
-        """A flow of flows, one for each key, each of which ends when another flow says so.
+        """A flow of flows, one for each key, each of which ends when another flow gives an item.
 
         >>> import flow_core as flow
         >>> words = flow.just("to", "be", "or", "not", "to", "be")
@@ -1305,29 +1311,29 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(pairs.flat_map(lambda group: group.to_list()))
         [['to', 'be'], ['or', 'to'], ['not'], ['be']]
 
-        As `group_by`; and when the flow that `until` makes of a group gives an item, or completes, the
-        group ends. The next item of its key opens a new one. `until` gets a flow of the key and of the
-        items as they come, which it may use or not: ``lambda group: group.debounce(5)`` ends a group
-        when nothing has come for its key in five seconds, ``lambda group: flow.timer(60)`` after a
-        minute. That flow is no more than a look at the group: what it does not request it does not see.
+        It is like `group_by`, but a group also ends when the flow that `until` returns for it gives an
+        item or completes. The next item of its key opens a new group. `until` gets a flow with the key
+        and the items as they come, which it may use or not: ``lambda group: group.debounce(5)`` ends a
+        group when no item of its key has come for five seconds, ``lambda group: flow.timer(60)`` after
+        a minute. That flow only watches the group: it does not see items that it does not request.
 
-        Items of a group that nobody refers to any more are dropped. When groups that are held and not
-        read take all of the prefetch, and nothing has moved for a second, the flow fails with
-        `MissingBackpressureError`.
-        While a group is being read that `until` may end, this is logged instead.
+        When there is no reference to a group any more, its items are dropped. When there are references
+        to groups that are not read, these groups hold all of the prefetch, and nothing has moved for a
+        second, the flow fails with `MissingBackpressureError`. If a group that `until` may end is being
+        read, this is logged instead.
 
         Demand, fusion: as with `group_by`. One item is requested of the flow that ends a group.
-        Thread: that of the upstream; groups end where the flow says so that ends them.
+        Thread: that of the upstream; groups end on the thread of the flow that ends them.
         Errors: as with `group_by`; those of `until` and of its flows end all groups, too.
 
         Args:
-            key: what to group by; hashable. None is a key like others.
-            until: makes, of each group when it begins, the flow that ends it.
-            value: what a group gets of an item; the item itself by default.
+            key: returns the key of an item; it must be hashable, and may be None.
+            until: called with each group when it begins; returns the flow that ends it.
+            value: returns the item of a group for an item; the item itself by default.
             max_groups: how many groups may be open at a time.
             prefetch: items to request ahead, and the most that wait in all groups together.
-            delay_error: whether errors come after the items, and groups, that wait. Otherwise they
-                overtake them, and what waits is dropped.
+            delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
+                overtake them, and they are dropped.
 
         Returns:
             A flow that fails with NoneItemError if `value` gives None.
@@ -2411,19 +2417,20 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).session_buffer(60))
         [[0, 1, 2]]
 
-        No list is empty. With a `limit`, one is sent that long after its first item at the latest, and
-        one of 65,536 items is sent at once.
+        No list is empty. With a `limit`, a list is sent that long after its first item at the latest,
+        and one of 65,536 items is sent at once.
 
         Demand: exact; 65,536 items are requested of the upstream ahead, and 128 lists may wait for
         demand: one more fails the flow with `MissingBackpressureError`.
         Thread: the clock's; the last one comes on that of the upstream.
-        Fusion: ASYNC, for the lists that wait; of the upstream it asks none.
-        Errors: those of the upstream come at once; what was not sent is dropped.
+        Fusion: ASYNC, for the lists that wait; it asks the upstream for none.
+        Errors: those of the upstream come at once; items that were not sent are dropped.
 
         Args:
-            gap: how long nothing comes before a list is sent.
-            limit: how long a list takes at most; None for any length of time.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            gap: how long no item comes before a list is sent, in seconds.
+            limit: how long a list takes at most, in seconds; None for any length of time.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
             TypeError: if a time is of the wrong type, or `clock` is not a clock.
@@ -2436,7 +2443,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def session_window(
         self, gap: Seconds, *, limit: Seconds | None = None, clock: Clock | None = None
     ) -> Flow[Flow[T_co]]:
-        """Windows that begin with an item, and end when nothing has come for `gap` seconds.
+        """Windows that begin with an item, and end when no item has come for `gap` seconds.
 
         >>> import flow_core as flow
         >>> from flow_testing import VirtualClock
@@ -2449,24 +2456,25 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen
         [3, 2]
 
-        No window is empty. With a `limit`, one ends that long after its first item at the latest; the
-        next item begins another one. A window that its subscriber cancels goes on without one: the
-        items of the rest of the session are dropped.
+        No window is empty. With a `limit`, a window ends that long after its first item at the latest;
+        the next item begins another one. When the subscriber of a window cancels, the other items of
+        the session are dropped.
 
-        Items of a window that nobody refers to any more are dropped. When windows that are held and not
-        read take all of the prefetch, and nothing has moved for a second, the flow fails with
-        `MissingBackpressureError`.
+        When there is no reference to a window any more, its items are dropped. When there are
+        references to windows that are not read, these windows hold all of the prefetch, and nothing has
+        moved for a second, the flow fails with `MissingBackpressureError`.
 
         Demand: see `flow_ops.group.window`: 128 items are requested ahead, and 128 windows may wait for
         demand.
         Thread: that of the upstream for items; windows begin there, and end on the clock's.
-        Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+        Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
         Errors: as `window_with_time`.
 
         Args:
-            gap: how long nothing comes before a window ends.
-            limit: how long a window takes at most; None for any length of time.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            gap: how long no item comes before a window ends, in seconds.
+            limit: how long a window takes at most, in seconds; None for any length of time.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
             TypeError: if a time is of the wrong type, or `clock` is not a clock.
@@ -3078,20 +3086,20 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         When `boundary` completes, so do the last window and the flow of windows.
 
-        Items of a window that nobody refers to any more are dropped. When windows that are held and not
-        read take all of the prefetch, and nothing has moved for a second, the flow fails with
-        `MissingBackpressureError`.
+        When there is no reference to a window any more, its items are dropped. When there are
+        references to windows that are not read, these windows hold all of the prefetch, and nothing has
+        moved for a second, the flow fails with `MissingBackpressureError`.
 
-        Demand: see `flow_ops.group.window`. A boundary does not wait for demand: `max_waiting` windows
-        do. `boundary` is subscribed before the upstream.
+        Demand: see `flow_ops.group.window`. A boundary does not wait for demand; up to `max_waiting`
+        windows do. `boundary` is subscribed before the upstream.
         Thread: that of the upstream for items; windows begin and end on that of `boundary`.
-        Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+        Fusion: the flow of windows and each window grant ASYNC; it asks for none.
         Errors: those of both flows end the open window, after the items that wait, and the flow of
-        windows at once: windows that wait for demand are dropped.
-        `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+        windows at once: windows that wait for demand are dropped. `MissingBackpressureError` if a
+        window begins while `max_waiting` windows wait for demand.
 
         Args:
-            boundary: ends a window and begins the next one, with each item.
+            boundary: each of its items ends a window and begins the next one.
             prefetch: items to request ahead, and the most that wait in all windows together.
             max_waiting: how many windows may wait for demand.
 
@@ -3127,22 +3135,23 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Windows may overlap; items that come when none is open are left out. When `openings` has
         completed and no window is open, the flow of windows completes.
 
-        Items of a window that nobody refers to any more are dropped. When windows that are held and not
-        read take all of the prefetch, and nothing has moved for a second, the flow fails with
-        `MissingBackpressureError`.
+        When there is no reference to a window any more, its items are dropped. When there are
+        references to windows that are not read, these windows hold all of the prefetch, and nothing has
+        moved for a second, the flow fails with `MissingBackpressureError`.
 
-        Demand: see `flow_ops.group.window`. Openings do not wait for demand: `max_waiting` windows do.
-        `openings` is subscribed before the upstream.
+        Demand: see `flow_ops.group.window`. Openings do not wait for demand; up to `max_waiting`
+        windows do. `openings` is subscribed before the upstream.
         Thread: that of the upstream for items; windows begin and end on those of the other flows, where
         `closing_mapper` is called, too: one call at a time.
-        Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+        Fusion: the flow of windows and each window grant ASYNC; it asks for none.
         Errors: those of all flows and of `closing_mapper` end the open windows, after the items that
         wait, and the flow of windows at once: windows that wait for demand are dropped.
-        `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+        `MissingBackpressureError` if a window begins while `max_waiting` windows wait for demand.
 
         Args:
-            openings: begins a window with each item.
-            closing_mapper: makes of that item a flow, whose first item or completion ends the window.
+            openings: each of its items begins a window.
+            closing_mapper: called with that item; returns the flow whose first item or completion ends
+                the window.
             prefetch: items to request ahead, and the most that wait in all windows together.
             max_waiting: how many windows may wait for demand.
 
@@ -3168,7 +3177,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         max_waiting: int = 128,
     ) -> Flow[Flow[T_co]]:
-        """Windows that each end with the first item, or the completion, of a flow of their own.
+        """Windows that each end with the first item, or the completion, of another flow.
 
         >>> import flow_core as flow
         >>> whole = flow.range(3).window_when(flow.never)
@@ -3177,19 +3186,19 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         The first one begins at once, and the next one when one ends.
 
-        Items of a window that nobody refers to any more are dropped. When windows that are held and not
-        read take all of the prefetch, and nothing has moved for a second, the flow fails with
-        `MissingBackpressureError`.
+        When there is no reference to a window any more, its items are dropped. When there are
+        references to windows that are not read, these windows hold all of the prefetch, and nothing has
+        moved for a second, the flow fails with `MissingBackpressureError`.
 
-        Demand: see `flow_ops.group.window`. These flows do not wait for demand: `max_waiting` windows
-        do.
+        Demand: see `flow_ops.group.window`. These flows do not wait for demand; up to `max_waiting`
+        windows do.
         Thread: that of the upstream for items; windows begin and end on those of the flows that end
         them, where `closing_supplier` is called, too.
-        Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+        Fusion: the flow of windows and each window grant ASYNC; it asks for none.
         Errors: as `window_toggle`.
 
         Args:
-            closing_supplier: makes the flow that ends a window, when the window begins.
+            closing_supplier: returns the flow that ends a window; called when the window begins.
             prefetch: items to request ahead, and the most that wait in all windows together.
             max_waiting: how many windows may wait for demand.
 
@@ -3217,13 +3226,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         A window begins with its first item, and ends with its last one.
 
-        Items of a window that nobody refers to any more are dropped. When windows that are held and not
-        read take all of the prefetch, and nothing has moved for a second, the flow fails with
-        `MissingBackpressureError`.
+        When there is no reference to a window any more, its items are dropped. When there are
+        references to windows that are not read, these windows hold all of the prefetch, and nothing has
+        moved for a second, the flow fails with `MissingBackpressureError`.
 
         Demand: see `flow_ops.group.window`. Windows wait for demand, and their items with them.
-        Thread: that of the upstream; what waited comes on the thread that requests it.
-        Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+        Thread: that of the upstream; an item that waited comes on the thread that requests it.
+        Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
         Errors: those of the upstream end the open windows, after the items that wait, and the flow of
         windows at once: windows that wait for demand are dropped.
 
@@ -3258,22 +3267,24 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).window_with_time(60).concat_map(lambda w: w.to_list()))
         [[0, 1, 2]]
 
-        Items of a window that nobody refers to any more are dropped. When windows that are held and not
-        read take all of the prefetch, and nothing has moved for a second, the flow fails with
-        `MissingBackpressureError`.
+        When there is no reference to a window any more, its items are dropped. When there are
+        references to windows that are not read, these windows hold all of the prefetch, and nothing has
+        moved for a second, the flow fails with `MissingBackpressureError`.
 
-        Demand: see `flow_ops.group.window`. Time does not wait for demand: `max_waiting` windows do.
+        Demand: see `flow_ops.group.window`. Time does not wait for demand; up to `max_waiting` windows
+        do.
         Thread: that of the upstream for items; windows begin and end on the clock's.
-        Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+        Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
         Errors: those of the upstream end the open windows, after the items that wait, and the flow of
-        windows at once: windows that wait for demand are dropped.
-        `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+        windows at once: windows that wait for demand are dropped. `MissingBackpressureError` if a
+        window begins while `max_waiting` windows wait for demand.
 
         Args:
-            period: how long from the beginning of a window to its end.
-            shift: how long from the beginning of one window to that of the next: less than `period`
-                makes windows overlap, more leaves items out; `period` by default.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            period: how long from the beginning of a window to its end, in seconds.
+            shift: how long from the beginning of one window to that of the next, in seconds: less than
+                `period` makes windows overlap, more leaves items out; `period` by default.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
             prefetch: items to request ahead, and the most that wait in all windows together.
             max_waiting: how many windows may wait for demand.
 
@@ -3309,22 +3320,23 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [[0, 1], [2]]
 
         The next one begins when one ends, and with it a new period. A window that was cancelled gets no
-        items, and ends when its time is over.
+        items, and ends when its time has passed.
 
-        Items of a window that nobody refers to any more are dropped. When windows that are held and not
-        read take all of the prefetch, and nothing has moved for a second, the flow fails with
-        `MissingBackpressureError`.
+        When there is no reference to a window any more, its items are dropped. When there are
+        references to windows that are not read, these windows hold all of the prefetch, and nothing has
+        moved for a second, the flow fails with `MissingBackpressureError`.
 
         Demand: see `flow_ops.group.window`. Full windows wait for demand, with their items. Time does
-        not wait: when a window's time is over, no more than `max_waiting` may wait.
+        not wait: when a window's time has passed, at most `max_waiting` windows may wait.
         Thread: that of the upstream for items; windows begin and end there and on the clock's.
-        Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+        Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
         Errors: as `window_with_time`.
 
         Args:
-            period: how long from the beginning of a window to its end.
+            period: how long from the beginning of a window to its end, in seconds.
             count: items in a window, at most.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
             prefetch: items to request ahead, and the most that wait in all windows together.
             max_waiting: how many windows may wait for demand.
 

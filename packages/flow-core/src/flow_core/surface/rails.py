@@ -78,7 +78,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def batch(
         self, size: int | None = None, *, within: Seconds | None = None, clock: Clock | None = None
     ) -> ParallelFlow[list[T_co]]:
-        """Lists of `size` items, or of what came within some seconds of the first of them.
+        """Lists of `size` items, or of those that came within some seconds of the first of them.
 
         In each rail; see `Flow.batch`.
         """
@@ -87,7 +87,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def buffer_boundary(
         self, boundary: Publisher[object], *, max_size: int = 65536, max_waiting: int = 128
     ) -> ParallelFlow[list[T_co]]:
-        """Lists of what comes between the items of another flow; they may be empty.
+        """Lists of the items that come between the items of another flow; they may be empty.
 
         In each rail; see `Flow.buffer_boundary`.
         """
@@ -151,7 +151,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         max_size: int = 65536,
         max_waiting: int = 128,
     ) -> ParallelFlow[list[T_co]]:
-        """Lists that each end with the first item, or the completion, of a flow of their own.
+        """Lists that each end with the first item, or the completion, of another flow.
 
         In each rail; see `Flow.buffer_when`.
         """
@@ -183,7 +183,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         max_size: int = 65536,
         max_waiting: int = 128,
     ) -> ParallelFlow[list[T_co]]:
-        """Lists of what comes within a length of time.
+        """Lists of the items that come within a length of time.
 
         In each rail; see `Flow.buffer_with_time`.
         """
@@ -206,7 +206,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         clock: Clock | None = None,
         max_waiting: int = 128,
     ) -> ParallelFlow[list[T_co]]:
-        """Lists of `count` items, or of what has come after a length of time.
+        """Lists of `count` items, or of those that have come after a length of time.
 
         In each rail; see `Flow.buffer_with_time_or_count`.
         """
@@ -706,7 +706,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> ParallelFlow[GroupedFlow[K, Any]]:
-        """A flow of flows, one for each key, each of which ends when another flow says so.
+        """A flow of flows, one for each key, each of which ends when another flow gives an item.
 
         In each rail; see `Flow.group_by_until`.
         """
@@ -1102,7 +1102,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def session_window(
         self, gap: Seconds, *, limit: Seconds | None = None, clock: Clock | None = None
     ) -> ParallelFlow[Flow[T_co]]:
-        """Windows that begin with an item, and end when nothing has come for `gap` seconds.
+        """Windows that begin with an item, and end when no item has come for `gap` seconds.
 
         In each rail; see `Flow.session_window`.
         """
@@ -1487,7 +1487,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         prefetch: int = 128,
         max_waiting: int = 128,
     ) -> ParallelFlow[Flow[T_co]]:
-        """Windows that each end with the first item, or the completion, of a flow of their own.
+        """Windows that each end with the first item, or the completion, of another flow.
 
         In each rail; see `Flow.window_when`.
         """

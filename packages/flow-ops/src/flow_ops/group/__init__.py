@@ -1,1 +1,1 @@
-"""Flows that are split: into groups, windows and buffers."""
+"""Operators that split a flow into groups, windows and buffers."""

@@ -1,4 +1,4 @@
-"""When windows and buffers begin and end: one class for each way, whatever the items go into."""
+"""The ways in which windows and buffers begin and end: one class for each."""
 
 from __future__ import annotations
 
@@ -43,52 +43,53 @@ T = TypeVar("T")
 R = TypeVar("R")
 W = TypeVar("W")
 
-# Any, in this file: segments of whatever items; and hubs whose parts do not matter.
+# Any, in this file: the type of the items, where it does not matter; and of hubs whose parts do
+# not.
 
 
 class Segment(Generic[T]):
-    """Neighbouring items: the window or buffer that they go into."""
+    """Neighbouring items, as the window or buffer that they go into."""
 
     __slots__ = ()
 
     size: int
-    """How many items were added."""
+    """The number of items that were added."""
 
     @abstractmethod
     def begin(self) -> None:
-        """It is open."""
+        """Called when it is opened."""
 
     @abstractmethod
     def add(self, item: T) -> None:
-        """The next item, while it is open."""
+        """Add the next item, while it is open."""
 
     @abstractmethod
     def close(self, *, last: bool) -> None:
-        """It ends; because the flow does, if `last`."""
+        """End it; if `last`, because the flow has ended."""
 
     @abstractmethod
     def fail(self, error: BaseException) -> None:
-        """The flow has failed while it is open."""
+        """End it, because the flow has failed while it is open."""
 
     @abstractmethod
     def discard(self) -> None:
-        """The flow is over, and this was not closed."""
+        """Drop its items: the flow has ended, and this was not closed."""
 
     def forsake(self, error: BaseException) -> None:
-        """A fatal `error` stops the hub: no end comes from there."""
+        """Note that a fatal `error` stops the hub, which will send no end."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T, R]):
-    """What segments are, and what the downstream gets of them.
+    """The kind of segments, windows or buffers, and what the downstream gets of them.
 
     Args:
         name: windows or buffers.
-        make: a segment.
-        outlives: whether they go on when the downstream has cancelled.
-        weigh: how many items are consumed when the downstream gets one.
-        drop: lets go of one that the downstream does not get.
+        make: creates a segment.
+        outlives: whether segments continue when the downstream has cancelled.
+        weigh: returns how many items are consumed when the downstream gets one.
+        drop: releases one that the downstream does not get.
     """
 
     name: str
@@ -99,15 +100,15 @@ class Kind(Generic[T, R]):
 
 
 class Segmenting(Splitting[T, R], Generic[T, R]):
-    """Gives items to the segments that are open. A subclass opens and closes them.
+    """Gives items to the segments that are open. A subclass opens and closes segments.
 
     Args:
-        source: what is split.
+        source: the flow to split.
         downstream: gets the parts.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
         kind: of segments.
         prefetch: items to request ahead.
-        max_waiting: how many segments may wait for demand; None if they have items to wait with.
+        max_waiting: how many segments may wait for demand; None if their items limit them.
         overlapping: whether an item may belong to several.
     """
 
@@ -140,37 +141,40 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         self.kind = kind
         self.names = kind.name
         self.opened: dict[Segment[T], None] = {}
-        """Those that get items, in the order in which they were opened."""
+        """The open segments, in the order in which they were opened."""
         self._max_waiting = max_waiting
         self._overlapping = overlapping
-        # Of overlapping segments: the number of the first item that was not consumed yet, and of
-        # that after the last one, if it is known. Guarded by `_guard`, like the next two.
+        # Only for overlapping segments: the number of the first item that was not consumed yet, and
+        # of that after the last one, if it is known. Guarded by `_guard`, like the next two.
         self._heads: dict[Segment[T], list[int]] = {}
         self._released: int = 0
         """Items with a lower number were consumed in all segments that they belong to."""
         self._last: int = 0
-        """How many segments have not consumed the item of that number."""
+        """The number of segments that have not consumed the item with that number."""
         self._sent: deque[Segment[T]] = deque()
         """Buffers that wait for the downstream."""
 
     ends_parts = True
 
-    # -- for subclasses to say
+    # -- methods that subclasses define
 
     def before(self) -> None:
-        """An item is about to be added: open segments that begin with it."""
+        """Prepare for an item: open the segments that begin with it."""
 
     def added(self) -> None:
-        """An item was added: close segments that end with it."""
+        """Follow up an item: close the segments that end with it."""
 
     def forgotten(self, segment: Segment[T]) -> None:
-        """A segment was closed or cancelled: stop waiting for its end."""
+        """Stop waiting for the end of a segment, which was closed or cancelled."""
 
     def max_waiting(self) -> int | None:
-        """How many segments may wait for demand when one more comes now; None for any number."""
+        """The number of segments that may wait for demand when one more comes now.
+
+        None for any number.
+        """
         return self._max_waiting
 
-    # -- for subclasses to use
+    # -- methods that subclasses use
 
     def open_segment(self) -> Segment[T] | None:
         """Begin a segment, unless the downstream has cancelled."""
@@ -202,17 +206,19 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
                 if head is not None:
                     head[1] = self._received
                     if head[0] == self._received and self.kind.outlives:
-                        self._gone(self._heads.pop(segment)[0])  # all were: none is free by it
+                        # All items were consumed, so this frees none.
+                        self._gone(self._heads.pop(segment)[0])
         try:
             segment.close(last=last)
         except BaseException:
-            self.opened[segment] = None  # for `forsake` to find: the end may not have got through
+            # So that `forsake` finds it: the end may not have got through.
+            self.opened[segment] = None
             raise
 
-    # -- for segments
+    # -- methods that segments use
 
     def give(self, part: R, segment: Segment[T]) -> None:
-        """Send what the downstream gets of `segment`.
+        """Send `part`, which stands for `segment`, to the downstream.
 
         Raises:
             MissingBackpressureError: if too many wait already.
@@ -229,7 +235,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         self.send(part)
 
     def item_taken(self, segment: Segment[T]) -> None:
-        """An item of a window was consumed or dropped. Any thread."""
+        """Note that an item of a window was consumed or dropped. Any thread."""
         free = 1
         if self._overlapping:
             with self._guard:
@@ -244,14 +250,14 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
             self.credit(free)
 
     def left(self, segment: Segment[T]) -> None:
-        """A window was cancelled. With the permit."""
+        """Note that a window was cancelled. With the permit."""
         self.opened.pop(segment, None)
         self.let_go(segment)
         self.forgotten(segment)
         self.check_over()
 
     def let_go(self, segment: Segment[T]) -> None:
-        """The items of `segment` are consumed, as far as they were not in others."""
+        """Note that the items of `segment` are consumed, unless they are in other segments."""
         free = 0
         if self._overlapping:
             with self._guard:
@@ -262,9 +268,12 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
             self.credit(free)
 
     def _gone(self, number: int) -> int:
-        """A segment is beyond the item of that number: how many more were consumed in all theirs.
+        """Note that a segment is past the item `number`.
 
-        Under the lock. Looks at the others only if it was the last one there.
+        Return how many more items are now consumed.
+
+        Under the lock. An item is consumed when all its segments have consumed it. This looks at
+        the others only if the segment was the last one at its item.
         """
         if number != self._released:
             return 0
@@ -285,7 +294,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         if not opened:
             return False
         self._received += 1
-        for segment in opened:  # which changes with the permit only
+        for segment in opened:  # which only changes with the permit
             segment.add(item)
         self.added()
         return True
@@ -296,7 +305,10 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
 
     @override
     def unread(self) -> bool:
-        """An item of several windows waits in each of them."""
+        """Return whether all items wait in windows without a subscriber.
+
+        An item may wait in several.
+        """
         if not self._overlapping:
             return super().unread()
         with self._guard:
@@ -315,7 +327,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
     @override
     def ended(self, error: BaseException | None) -> bool:
         opened = tuple(self.opened)
-        self._max_waiting = None  # the last ones may always wait: nothing follows
+        self._max_waiting = None  # the last ones may always wait: none follows
         for segment in opened:
             if error is None:
                 self._close(segment, last=True)
@@ -384,7 +396,7 @@ class Window(Unicast[T], Segment[T], Generic[T]):
 
     @override
     def close(self, *, last: bool) -> None:
-        """Without items, nothing has to be dropped if nobody subscribes."""
+        """Complete it. Without items, nothing is dropped if it has no subscriber."""
         self.finish(None)
         if not self.waiting:
             self._hub.part_unread(self)
@@ -434,7 +446,7 @@ class Buffer(Segment[T], Generic[T]):
 
     @override
     def close(self, *, last: bool) -> None:
-        """Without items, the last one is left out."""
+        """Send it; but leave out the last one if it has no items."""
         items, self._items = self._items, []
         if items or (self._empty and not last):
             self._hub.give(items, self)
@@ -474,12 +486,12 @@ FILLED: Kind[Any, list[Any]] = Kind(
 
 
 def windows() -> Kind[T, Flow[T]]:
-    """Windows of items of any type."""
+    """Return the kind of windows, of items of any type."""
     return WINDOWS
 
 
 def buffers(*, empty: bool = True) -> Kind[T, list[T]]:
-    """Buffers of items of any type; or, without `empty`, only those that have items."""
+    """Return the kind of buffers; without `empty`, only of those that have items."""
     return BUFFERS if empty else FILLED
 
 
@@ -511,7 +523,7 @@ class ByCount(Segmenting[T, R], Generic[T, R]):
         self._count = count
         self._skip = skip
         self._next = 0
-        """Items to go until the next segment begins."""
+        """Items until the next segment begins."""
 
     @override
     def before(self) -> None:
@@ -584,14 +596,14 @@ class ByTime(Segmenting[T, R], Generic[T, R]):
             self._timers.append(clock.schedule_periodically(delay_s, shift_s, tick))
 
     def _aligned(self) -> bool:
-        """Whether one segment begins at the very moment when another one ends."""
+        """Return whether one segment begins at the very moment when another one ends."""
         return math.isclose(self._period_s, round(self._period_s / self._shift_s) * self._shift_s)
 
     def _open(self, _: object) -> None:
-        """A segment begins, and if they are aligned, another one ends.
+        """Begin a segment, and if they are aligned, end another one.
 
-        What ends comes first, and both in one go: the end of a buffer may ask for items, and those
-        that come at once belong to the segment that begins.
+        The end comes first, and both happen in one step: the end of a buffer may cause items to be
+        requested, and items that come at once belong to the segment that begins.
         """
         if self._aligned() and self._opened * self._shift_s >= self._period_s * _ALMOST:
             self._end(None)
@@ -639,7 +651,8 @@ class ByTimeOrCount(Segmenting[T, R], Generic[T, R]):
         self._clock = self.clock_for(clock)
         self._current: Segment[T] | None = None
         self._full = False
-        """A segment ends because it is full: items make it wait, and their number is bounded."""
+        """True while a segment ends because it is full: items make it wait, and their number is
+        bounded."""
         self._timer: Disposable | None = None
 
     @override
@@ -665,7 +678,7 @@ class ByTimeOrCount(Segmenting[T, R], Generic[T, R]):
             self._timer = self.after(self._clock, self._period_s, self._turn, current)
 
     def _turn(self, ended: Segment[T]) -> None:
-        """A segment is full or its time is over."""
+        """End a segment, which is full or whose time has passed."""
         if ended is not self._current:  # the timer was late
             return
         if self._timer is not None:
@@ -688,14 +701,14 @@ class ByFirst(Segmenting[T, R], Generic[T, R]):
     """Runs `batch` and `session_window`: a segment begins with an item.
 
     Args:
-        source: what is split.
+        source: the flow to split.
         downstream: gets the parts.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
         kind: of segments.
         count: items after which a segment ends.
         gap_s: how long after its last item it ends, in seconds; infinite for never.
         limit_s: how long after its first item it ends; infinite for never.
-        clock: tells the time; see `home_clock`.
+        clock: the clock; see `home_clock`.
         prefetch: items to request ahead.
         max_waiting: how many segments may wait for demand that are not full.
     """
@@ -734,13 +747,14 @@ class ByFirst(Segmenting[T, R], Generic[T, R]):
         self._limit_s = limit_s
         self._clock = self.clock_for(clock)
         self._current: Segment[T] | None = None
-        """The last one that began, until its time is over; it may have been cancelled before."""
+        """The segment that began last, until its time has passed; it may have been cancelled
+        before."""
         self._full = False
         """See `ByTimeOrCount`."""
         self._seen_s = 0.0
-        """When its last item came."""
+        """The time of its last item."""
         self._until_s = 0.0
-        """When it ends at the latest."""
+        """The time at which it ends at the latest."""
         self._timer: Disposable | None = None
 
     @override
@@ -768,7 +782,7 @@ class ByFirst(Segmenting[T, R], Generic[T, R]):
         self._timer = self.after(self._clock, delay_s, self._rang, current)
 
     def _rang(self, current: Segment[T]) -> None:
-        """The time of a segment may be over, unless items have come meanwhile."""
+        """End a segment if its time has passed, unless items have come meanwhile."""
         if current is not self._current:  # the timer was late
             return
         self._timer = None
@@ -871,7 +885,7 @@ class ByToggle(Segmenting[T, R], Generic[T, R, W]):
         self._openings: Publisher[W] | None = openings
         self._closing = closing
         self._opens = True
-        """There may be more segments."""
+        """True while more segments may begin."""
         self._ends: dict[Segment[T], Listener[object]] = {}
 
     @override
@@ -893,7 +907,7 @@ class ByToggle(Segmenting[T, R], Generic[T, R, W]):
         return False  # another one is wanted
 
     def _end(self, segment: Segment[T], _: object) -> None:
-        """The closing flow of a segment has given an item."""
+        """End a segment: its closing flow has given an item."""
         self.close_segment(segment)
 
     def _ended(self, segment: Segment[T], error: BaseException | None) -> None:
@@ -967,7 +981,7 @@ class When(Segmenting[T, R], Generic[T, R]):
             self._turn(None)
 
     def _turn(self, _: object) -> None:
-        """The closing flow has given an item, or has completed."""
+        """End the segment: the closing flow has given an item, or has completed."""
         listener, self._listener = self._listener, None
         if listener is not None:
             self.disconnect(listener)
@@ -983,7 +997,7 @@ class When(Segmenting[T, R], Generic[T, R]):
 
 
 def _checked(made: Publisher[object], name: str) -> Publisher[object]:
-    """What a function of the user has made.
+    """Check what a function of the user has made.
 
     Raises:
         NoneItemError: for None.

@@ -1,4 +1,4 @@
-"""What gives parts of a flow as flows of their own, or as lists."""
+"""The base of operators that give parts of a flow, as flows or as lists."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ R = TypeVar("R")
 
 @final
 class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
-    """The parts that wait for the downstream: between it and the coordinator.
+    """The parts that wait for the downstream: a queue between it and the coordinator.
 
-    So the coordinator goes on when the downstream has cancelled and parts of the flow still run.
+    With it, the coordinator continues when the downstream has cancelled and parts of the flow still
+    run.
 
     Args:
         downstream: gets the parts.
@@ -49,7 +50,7 @@ class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
         self._splitting: Splitting[Any, R] | None = None  # Any: of the upstream's items
 
     def belong(self, hub: Splitting[Any, R]) -> None:  # Any: of the upstream's items
-        """Say what gives the parts; once, before anything is signalled."""
+        """Set the hub that gives the parts; once, before anything is signalled."""
         self.hub = self._splitting = hub
 
     @override
@@ -93,17 +94,17 @@ class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
 class Splitting(Coordinator[R], Generic[T, R]):
     """Splits a flow into parts. At most `prefetch` items are under way or wait in parts.
 
-    An item that is consumed by all parts it belongs to, or dropped, is requested again: as soon as
-    these are 75 % of the prefetch, or when nothing more is to come before. (If it waited for 75 %
-    always, parts that pause with a few items would stop the others.)
+    An item that all its parts have consumed, or that was dropped, is requested again: when there
+    are as many as 75 % of the prefetch, or when no more items will come otherwise. (If it always
+    waited for 75 %, parts that pause with a few items would stop the others.)
 
     Args:
-        source: what is split.
+        source: the flow to split.
         downstream: gets the parts.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
         prefetch: items to request ahead.
         overtakes: whether an error comes before parts that wait.
-        gives_flows: whether parts are flows, which somebody has to read.
+        gives_flows: whether parts are flows, which have to be read.
     """
 
     __slots__ = (
@@ -143,64 +144,64 @@ class Splitting(Coordinator[R], Generic[T, R]):
         self.prefetch = prefetch
         self._limit = replenish_limit(prefetch)
         self._guard = Lock()
-        """Guards `_free` and `_asked`. Nothing is called under it."""
+        """Guards `_free` and `_asked`. Never held while calling out."""
         self._asked = prefetch
-        """All that was requested."""
+        """The number of items that were requested."""
         self._received: int = 0
-        """All that came and was not dropped at once. Written with the permit."""
+        """The number of items that came and were not dropped at once. Written with the permit."""
         self._free = 0
-        """Items that were consumed, and not requested again yet."""
+        """The number of items that were consumed, and not requested again yet."""
         self._freed: deque[None] = deque()
-        """One for each more of them: to count them one by one takes no lock."""
+        """One entry for each further such item: appending takes no lock."""
         self.main_gone = False
-        """The downstream has cancelled: there are no new parts."""
+        """True when the downstream has cancelled: no parts follow."""
         self.unsubscribed: dict[Unicast[Any], None] = {}  # Any: never looked into
-        """Parts that nobody has subscribed to so far."""
+        """The parts that have had no subscriber so far."""
         self.read = False
-        """Somebody has subscribed to a part."""
+        """True once a part has had a subscriber."""
         self._unheld = False
-        """A part was let go of that is still to be dropped."""
+        """True while a part without references still has to be dropped."""
         self._standstill: Standstill | None = Standstill(self) if gives_flows else None
 
-    # -- for subclasses to say
+    # -- methods that subclasses define
 
     @abstractmethod
     def handle(self, item: T) -> bool:
-        """Give `item` to its parts, having increased `_received`; or say False if it has none."""
+        """Count `item` in `_received` and give it to its parts; or return False if it has none."""
 
     names: str
-    """What its parts are called."""
+    """The name of its parts, in the plural."""
 
     ends_parts: bool = False
-    """Whether a part may end before the upstream does, by something else than its items."""
+    """True if a part may end before the upstream does, by something other than its items."""
 
     @abstractmethod
     def open_parts(self) -> Iterable[Unicast[Any]]:  # Any: never looked into
-        """Those that further items may go to."""
+        """Return the parts that further items may go to."""
 
     def unread(self) -> bool:
-        """Whether each item under way waits in a part that nobody has subscribed to."""
+        """Return whether each item under way waits in a part without a subscriber."""
         return sum([part.waiting for part in list(self.unsubscribed)]) >= self.buffered
 
     @abstractmethod
     def running(self) -> bool:
-        """Whether there are parts that go on without the downstream."""
+        """Return whether there are parts that continue without the downstream."""
 
     @abstractmethod
     def ended(self, error: BaseException | None) -> bool:
-        """End all parts. Whether somebody gets the error."""
+        """End all parts. Return whether a subscriber gets the error."""
 
     def part_taken(self, part: R) -> None:
-        """The downstream has got `part`, or it was dropped. Any thread."""
+        """Note that the downstream has got `part`, or that it was dropped. Any thread."""
 
     @abstractmethod
     def part_dropped(self, part: R) -> None:
-        """The downstream will not get `part`. Any thread."""
+        """Note that the downstream will not get `part`. Any thread."""
 
-    # -- for subclasses to use
+    # -- methods that subclasses use
 
     def send(self, part: R) -> None:
-        """Give `part` to the downstream, when it wants one."""
+        """Give `part` to the downstream, on demand."""
         main = self._main
         if main is None:
             self.part_dropped(part)
@@ -208,16 +209,16 @@ class Splitting(Coordinator[R], Generic[T, R]):
             main.offer(part)
 
     def credit(self, n: int) -> None:
-        """`n` items were consumed: request more, if it is time. Any thread."""
+        """Note that `n` items were consumed; request more, if it is time. Any thread."""
         freed = self._freed
         if n == 1:
             freed.append(None)
             n = 0
-            # Who has just received the last one that was requested looks here after that.
+            # The thread that has just received the last requested item checks this after that.
             if self._free + len(freed) < self._limit and self._received < self._asked:
                 return
         with self._guard:
-            for _ in range(len(freed)):  # nobody else takes any out
+            for _ in range(len(freed)):  # no other thread removes any
                 freed.popleft()
                 n += 1
             free = self._free = self._free + n
@@ -235,7 +236,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
                 raise
             self.post(self.fail, error, hooks.drop_error)
 
-    # -- for parts; Any: see `unsubscribed`
+    # -- methods that parts use; Any: see `unsubscribed`
 
     def part_arrived(self, part: Unicast[Any], /) -> None:
         """See `Hub.part_arrived`."""
@@ -245,10 +246,10 @@ class Splitting(Coordinator[R], Generic[T, R]):
     def part_unheld(self, part: Unicast[Any], /) -> None:
         """See `Hub.part_unheld`.
 
-        A finaliser calls this, at any moment of a thread that may hold a lock of this: then the
-        next item looks for the part, or the watch if there is no room for one. Without the GIL,
-        the thread that has made the part may be anywhere, as in the `submit` of an executor, whose
-        lock a request needs if the source is to answer it there.
+        A finaliser calls this, at any moment of a thread that may hold a lock of this object. So
+        the part is dropped with the next item, or by the watch if there is no room for one. Without
+        the GIL, the thread that has made the part may be anywhere, such as in the `submit` of an
+        executor, whose lock a request needs if the source answers it there.
         """
         if HAS_GIL and not (self._guard.locked() or self._lock.locked()):
             part.signal()
@@ -259,36 +260,39 @@ class Splitting(Coordinator[R], Generic[T, R]):
         """See `Hub.part_unread`."""
         self.unsubscribed.pop(part, None)
 
-    # -- for `Standstill`
+    # -- methods that `Standstill` uses
 
     @property
     def full(self) -> bool:
-        """Whether as many items are under way as may be, and none was requested again."""
+        """Return whether as many items are under way as may be, and none was requested again."""
         return self._received >= self._asked and self.buffered >= self.prefetch
 
     @property
     def parts_wait(self) -> bool:
-        """Whether parts wait for the downstream to ask for them."""
+        """Return whether parts wait for the downstream to request them."""
         return self._main is None or self._main.waiting > 0
 
     def drop_unheld(self) -> None:
-        """Drop what waits in parts that were let go of when `part_unheld` could not."""
+        """Drop the items of parts without references that `part_unheld` could not drop."""
         for part in list(self.unsubscribed):
             if part.abandoned and part.waiting:
                 part.signal()
 
     def hurry(self) -> None:
-        """From now on, an error overtakes the parts that wait."""
+        """Have an error overtake the parts that wait, from now on."""
         if self._main is not None:
             self._main.hurry()
 
     def check_over(self) -> None:
-        """Cancel the upstream if nobody is left. With the permit."""
+        """Cancel the upstream if no subscriber is left. With the permit."""
         if self.main_gone and not self.running():
             self.cancel()
 
     def main_left(self, _: object) -> None:
-        """The downstream has cancelled: running parts run on, others are dropped."""
+        """Drop the parts without a subscriber.
+
+        The others run on, though the downstream has cancelled.
+        """
         self.main_gone = True
         for part in list(self.unsubscribed):
             part.close_unread()
@@ -305,7 +309,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
 
     @override
     def requested(self, n: int) -> None:
-        """Demand is the business of `Main`."""
+        """Do nothing: `Main` counts the demand."""
 
     @override
     def closed(self) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a flow whose parts are held by somebody and read by nobody."""
+"""The end of a flow whose parts are kept and never read."""
 
 from __future__ import annotations
 
@@ -21,35 +21,37 @@ __all__ = ["PATIENCE_S", "Standstill"]
 _log: Final = logging.getLogger("flow_ops")
 
 PATIENCE_S: Final = 1.0
-"""How long nothing has moved before a flow fails, in seconds.
+"""The time without any progress after which a flow fails, in seconds.
 
-Whoever hands a part over to another thread or task reads it some milliseconds later.
+A thread or task that a part is handed over to reads it some milliseconds later.
 """
 
 _LOOKS_S: Final = PATIENCE_S if HAS_GIL else 0.05
 """How often to look when nothing moves, in seconds.
 
-With the GIL, a part that nobody holds any more is closed where it is freed. Without the GIL, only
-this look closes it. A part is then freed by the thread that made it, when that thread next runs
-Python code; if it waits for this very flow, only the collector frees the part: it is asked once.
+With the GIL, a part without references is closed when it is freed. Without the GIL, only this look
+closes it. The part is then freed by the thread that made it, when that thread next runs Python
+code; if that thread waits for this very flow, only the garbage collector frees the part: it is run
+once.
 """
 
 
 @final
 class Standstill:
-    """Fails a flow when nothing has moved for a while and nothing in it can.
+    """Fails a flow when nothing has moved for a while and nothing in it can move.
 
-    That is when each item that may wait does so in a part that nobody reads, and
+    That is when each item that may wait waits in a part that is not read, and
 
     * the reader of another part has asked for an item, which cannot come; or
-    * nobody has read any part so far, and all of them were handed out.
+    * no part has been read so far, and all of them were sent.
 
-    Otherwise somebody is at work: has items to take, or parts to ask for, and may take any time.
-    If a part may end by something else than its items, a timer for example, its reader may be
-    waiting for just that: then it is only logged, once.
+    Otherwise a reader is at work: it has items to take, or parts to request, and may take any time.
+    If a part may end by something other than its items, such as a timer, its reader may be waiting
+    for just that: then it is only logged, once.
 
     Args:
-        hub: splits the flow. All methods but `_glance` are called with its permit.
+        hub: the operator that splits the flow. All methods but `_glance` are called with its
+            permit.
     """
 
     __slots__ = ("_clock", "_collected", "_hub", "_since_s", "_timer", "_told")
@@ -59,13 +61,14 @@ class Standstill:
         self._clock: Clock | None = None
         self._timer: Disposable | None = None
         self._since_s = 0.0
-        """When the last item came for which there was room."""
+        """The time of the last item for which there was room."""
         self._collected = HAS_GIL
-        """Since then. With a GIL, whoever drops a part frees it at once."""
+        """True once garbage was collected since then. With a GIL, dropping a part frees it at
+        once."""
         self._told = False
 
     def begin(self) -> None:
-        """The last item that there is room for has come."""
+        """Start to watch: the last item that there is room for has come."""
         clock = self._clock
         if clock is None:
             clock = self._clock = home_clock(None, self._hub.home)
@@ -76,7 +79,7 @@ class Standstill:
             self._wait(clock, _LOOKS_S)
 
     def end(self) -> None:
-        """The flow is over."""
+        """Stop: the flow has ended."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.dispose()
@@ -85,7 +88,10 @@ class Standstill:
         self._timer = clock.schedule(delay_s, partial(self._glance, clock))
 
     def _glance(self, clock: Clock) -> None:
-        """Look, if it is time. Without the permit: who brings items would leave them to this."""
+        """Look, if it is time.
+
+        Without the permit, so that a thread with items does not leave them to this.
+        """
         left_s = self._since_s + _LOOKS_S - clock.now()
         if left_s > SLACK_S:
             self._wait(clock, left_s)
@@ -100,7 +106,7 @@ class Standstill:
             self._collected = True
             self._collect()
         if not hub.full:
-            return  # the next item that takes the last room begins again
+            return  # the next item that takes the last room starts the watch again
         left_s = self._since_s + PATIENCE_S - clock.now()
         if left_s > SLACK_S:
             self._wait(clock, min(left_s, _LOOKS_S))
@@ -119,7 +125,7 @@ class Standstill:
         self._wait(clock, PATIENCE_S if self._told else _LOOKS_S)
 
     def _collect(self) -> None:
-        """Free the parts that threads have dropped which have not made them."""
+        """Free the parts that other threads than their own have dropped."""
         gc.collect()
         self._hub.drop_unheld()
 

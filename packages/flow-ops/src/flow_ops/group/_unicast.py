@@ -1,4 +1,4 @@
-"""A queue with one producer side and one subscriber: what windows and groups are."""
+"""A queue with one producer and one subscriber: the base of windows and groups."""
 
 from __future__ import annotations
 
@@ -37,22 +37,25 @@ _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of
 
 
 class Hub(Protocol):
-    """What gives the items of several `Unicast`. Any thread calls these."""
+    """Gives the items of several `Unicast`. Any thread calls these methods."""
 
     __slots__ = ()
 
-    # Any, below: of whatever items.
+    # Any, below: items of any type.
     @abstractmethod
     def part_arrived(self, part: Unicast[Any], /) -> None:
-        """Somebody has subscribed to `part`."""
+        """Note that `part` has a subscriber."""
 
     @abstractmethod
     def part_unheld(self, part: Unicast[Any], /) -> None:
-        """Nobody can subscribe to `part` any more, and nobody has."""
+        """Note that `part` has no reference any more, and has never had a subscriber."""
 
     @abstractmethod
     def part_unread(self, part: Unicast[Any], /) -> None:
-        """Nobody will ever subscribe to `part`, which has ended, and its items are dropped."""
+        """Note that `part`, which has ended, will never have a subscriber.
+
+        Its items are dropped.
+        """
 
     @abstractmethod
     def statistics(self) -> Statistics:
@@ -60,12 +63,12 @@ class Hub(Protocol):
 
 
 class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generic[T]):
-    """Keeps items for its one subscriber, who may come late. It is its subscription, too.
+    """Keeps items for its one subscriber, which may come late. It is its subscription, too.
 
-    `offer` and `finish` are called by the owner, one at a time. How many items wait is the owner's
-    to bound: it hears of each that has left, by `taken`, whether it was consumed or dropped.
+    The owner calls `offer` and `finish`, one at a time. It also has to bound the number of items
+    that wait: `taken` reports each item that has left, whether it was consumed or dropped.
 
-    Fusion: ASYNC, on other threads, too: there is no user code in `poll`.
+    Fusion: ASYNC, on other threads, too: `poll` runs no user code.
 
     Args:
         label: what it is, for messages.
@@ -101,48 +104,50 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
         self.label: Final = label
         self.hub = hub
         self.gone = False
-        """Nobody takes items any more: what is offered is dropped."""
+        """True when items are not taken any more: those that are offered are dropped."""
         self.abandoned = False
-        """Nobody can subscribe any more. If nobody has, what is offered is dropped."""
+        """True when it cannot be subscribed to any more. Without a subscriber, items are
+        dropped."""
         self._overtakes = overtakes
         self._lock = Lock()
-        """For sums, and for what is set once; never held while calling out."""
+        """For sums, and for attributes that are set once; never held while calling out."""
         self._queue: deque[T] = deque()
         # Written before `_done`, and read only when `_done` is seen.
         self._error: BaseException | None = None
         self._done = False
         self._bad: ValueError | None = None
         self._halt = False
-        """The next item may not be delivered: the drain has to find out why."""
+        """True if the next item may not be delivered: the drain has to find out why."""
         self._subscribed = False
         self._downstream: CoreSubscriber[T] | None = None
-        """Whom to signal: from when its on_subscribe has returned until the end (§1.9, §3.13)."""
+        """The subscriber to signal: from when its on_subscribe has returned until the end (§1.9,
+        §3.13)."""
         self._receive: Callable[[T], object] = hooks.drop_item
         self._conditional = False
         self._fused = False
         self._negotiable = False
-        """Whether the subscriber may ask for fusion: in its on_subscribe, once (F24)."""
+        """True while the subscriber may ask for fusion: in its on_subscribe, once (F24)."""
         self._requested = 0
         self._emitted = 0
 
-    # -- for subclasses to say
+    # -- methods that subclasses define
 
     @abstractmethod
     def taken(self, item: T) -> None:
-        """An item has left the queue for good. In the thread of who took it."""
+        """Note that an item has left the queue for good. In the thread that took it."""
 
     @abstractmethod
     def left(self) -> None:
-        """Nobody takes items any more; may be called more often than once. In any thread."""
+        """Note that items are not taken any more; may be called more than once. In any thread."""
 
     def drop(self, item: T) -> None:
-        """No subscriber gets this item."""
+        """Drop an item that no subscriber gets."""
         hooks.drop_item(item)
 
-    # -- for the owner
+    # -- methods that the owner uses
 
     def offer(self, item: T) -> None:
-        """Give `item` on if it can be at once, or have it wait for its turn."""
+        """Send `item` at once if possible, or have it wait for its turn."""
         permit = self._permit
         try:
             del permit[0]
@@ -153,7 +158,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
                 downstream, receive = self._downstream, self._receive  # read before `_halt`
                 if (
                     downstream is None
-                    or self._fused  # first: whoever polls empties the queue at any time
+                    or self._fused  # first: a subscriber that polls may empty the queue at any time
                     or self._queue
                     or self._halt
                     or self._emitted >= self._requested
@@ -171,10 +176,10 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
         self.signal()
 
     def finish(self, error: BaseException | None) -> None:
-        """No more items will be offered."""
+        """End it: no more items will be offered."""
         if self._done or self.gone:
             if error is not None and is_fatal(error):
-                self.signal()  # it may have kept the end from being drained
+                self.signal()  # its permit may have kept the end from being drained
             return
         self._error = error
         self._done = True
@@ -183,7 +188,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
         self.signal()
 
     def close_unread(self) -> None:
-        """If nobody has subscribed, nobody can any more, and it is cancelled."""
+        """Cancel it if it has no subscriber; it cannot be subscribed to then."""
         with self._lock:
             served, self._subscribed = self._subscribed, True
         if not served:
@@ -191,25 +196,25 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
 
     @property
     def waiting(self) -> int:
-        """How many items wait."""
+        """Return the number of items that wait."""
         return len(self._queue)
 
     @property
     def starves(self) -> bool:
-        """The subscriber has asked for an item, and none is there."""
+        """Return whether the subscriber has requested an item, and none is there."""
         if self._done or self._queue or self._downstream is None:
             return False
         return self._fused or self._emitted < self._requested
 
     def hurry(self) -> None:
-        """From now on, an error overtakes the items that wait."""
+        """Have an error overtake the items that wait, from now on."""
         self._overtakes = True
 
     # -- towards the subscriber
 
     @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Only the first one is served (F32)."""
+        """Serve the first subscriber only (F32)."""
         downstream = core_subscriber(subscriber)
         with self._lock:
             served, self._subscribed = self._subscribed, True
@@ -239,8 +244,8 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
             self._receive = downstream.try_on_next
         else:
             self._receive = downstream.receiver()
-        # Nobody was signalled before (§1.9). What came meanwhile is found by the drain below, and
-        # so is a cancel, which sets its flag before it forgets the subscriber.
+        # No signal was sent before (§1.9). The drain below finds what came meanwhile, and also a
+        # cancel, which sets its flag before it clears the subscriber.
         self._downstream = downstream
         if self.gone:
             self._forget()
@@ -259,12 +264,12 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
             with self._lock:
                 self._requested = add_demand(self._requested, n)
             if self._fused:
-                return  # who polls has its demand in its own hands
+                return  # a subscriber that polls keeps count of its own demand
         self.signal()
 
     @override
     def cancel(self) -> None:
-        """What waits is dropped."""
+        """Drop the items that wait."""
         self.gone = self._halt = True
         self._forget()
         self.left()
@@ -331,14 +336,15 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
             self.taken(item)
 
     def _stop(self, downstream: CoreSubscriber[T]) -> None:
-        """Delivery was halted: by cancel, a bad request, or an error that does not wait."""
+        """Stop the delivery: after a cancel, a bad request, or an error that overtakes."""
         was_gone, self.gone = self.gone, True
-        self.clear()  # first: who polls takes what it finds before it looks at the end (F33)
+        # First: a subscriber that polls takes what it finds, then looks at the end (F33).
+        self.clear()
         if not was_gone:
             self._end(downstream)
 
     def _end(self, downstream: CoreSubscriber[T]) -> None:
-        """Send the terminal, the last signal there is."""
+        """Send the terminal, the last signal."""
         error, self._error = self._bad or self._error, None
         self._forget()
         try:
@@ -347,21 +353,25 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
             else:
                 downstream.on_error(error)
         except BaseException as raised:
-            self._downstream = downstream  # to be found when this finds no room in the stack
+            # So that it is found if the stack has no room for this call.
+            self._downstream = downstream
             if is_fatal(raised):
                 leave(raised, downstream, self)
             self._forget()
             raise
 
     def forsake(self, error: BaseException) -> None:
-        """A fatal `error` stops whoever feeds this: the subscriber's end is left to be told."""
+        """Note that a fatal `error` stops the producer.
+
+        The end is still to be sent to the subscriber.
+        """
         downstream = self._downstream
         if downstream is not None:
             leave(error, downstream, self)
             self._forget()
 
     def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
-        """The subscriber let `error` escape from its on_next (§2.13)."""
+        """End it: the subscriber has raised `error` in its on_next (§2.13)."""
         was_gone = self.gone
         if is_fatal(error):
             leave(error, downstream, self)
@@ -370,11 +380,11 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
         if was_gone or not downstream.on_next_raised(error):
             hooks.drop_error(error)
 
-    # -- towards a subscriber that polls
+    # -- for a subscriber that polls
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """ASYNC."""
+        """Grant ASYNC."""
         if not self._negotiable or self._requested or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
@@ -399,12 +409,12 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
 
     @override
     def clear(self) -> None:
-        """The items are dropped."""
+        """Drop the items."""
         queue = self._queue
         while True:
             try:
                 item = queue.popleft()
-            except IndexError:  # a subscriber that polls may be at it, too
+            except IndexError:  # a subscriber that polls may be taking them, too
                 return
             self.drop(item)
             self.taken(item)
@@ -427,10 +437,10 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
 
 @final
 class Part(Publisher[T], Generic[T]):
-    """A `Unicast` as users hold it. When nobody does any more, its items count for nothing.
+    """A `Unicast` as users see it. When there is no reference to it, its items are dropped.
 
     Args:
-        queue: what it stands for.
+        queue: the `Unicast`.
     """
 
     __slots__ = ("queue",)

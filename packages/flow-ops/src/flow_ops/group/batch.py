@@ -1,4 +1,4 @@
-"""`batch`: lists of so many items, or of what comes within a time."""
+"""`batch`: lists of a number of items, or of those that come within a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 def batch(
     size: int | None = None, *, within: Seconds | None = None, clock: Clock | None = None
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists of `size` items, or of what came within some seconds of the first of them.
+    """Lists of `size` items, or of those that came within some seconds of the first of them.
 
     >>> import flow_core as flow
     >>> list(flow.range(5).batch(2))
@@ -31,21 +31,23 @@ def batch(
     >>> list(flow.range(5).batch(3, within=60))
     [[0, 1, 2], [3, 4]]
 
-    No list is empty: without an item, no time runs. The last one is sent when the upstream
+    No list is empty: the time starts with an item. The last list is sent when the upstream
     completes.
 
-    Demand: exact. With a time, `size` items are requested of the upstream ahead, which pauses when
-    a full list waits for demand; 65,536 items without a size. 128 lists that are not full may wait;
-    one more fails the flow with `MissingBackpressureError`.
-    Thread: that of the upstream for full ones, the clock's for others.
-    Fusion: with a time, ASYNC for the lists that wait, and it asks none; without, that of
-    `buffer_with_count`, which it is.
-    Errors: those of the upstream come at once; what was not sent is dropped.
+    Demand: exact. With a time, `size` items are requested of the upstream ahead, or 65,536 without
+    a size; the upstream pauses when a full list waits for demand. 128 lists that are not full may
+    wait; one more fails the flow with `MissingBackpressureError`.
+    Thread: that of the upstream for full lists, the clock's for others.
+    Fusion: with a time, ASYNC for the lists that wait, and it asks the upstream for none; without,
+    that of `buffer_with_count`, which it stands for.
+    Errors: those of the upstream come at once; items that were not sent are dropped.
 
     Args:
         size: items in a list, at most; None for any number.
-        within: how long after its first item a list is sent at the latest; None for no such time.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        within: how long after its first item a list is sent at the latest, in seconds; None for no
+            limit.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
         TypeError: if neither `size` nor `within` is given, or one is of the wrong type; if `clock`

@@ -1,13 +1,13 @@
-"""`buffer_*`: neighbouring items as lists, by a clock or another flow.
+"""`buffer_*`: neighbouring items as lists, split by a clock or another flow.
 
 (`Flow.buffer_with_count`, `buffer_until` and others, which need neither, are stages of the core.)
 
-What holds for all of them. Demand is exact. At most `max_size` items are kept, in the buffer that
-is open and in those that wait for demand: as many are requested of the upstream, and those that
-have been sent are requested again. So the upstream has to pause when a buffer has `max_size`
-items, until that is closed and sent. Time and other flows do not wait for demand: buffers do, up
-to `max_waiting` of them, and one more fails the flow with `MissingBackpressureError`. Of flows that
-say when buffers begin or end, one item is requested after the other.
+All of them have this in common. Demand is exact. At most `max_size` items are kept, in the buffer
+that is open and in those that wait for demand: that many are requested of the upstream, and those
+that have been sent are requested again. So the upstream pauses when a buffer has `max_size` items,
+until that buffer is closed and sent. Time and other flows do not wait for demand; buffers do, up to
+`max_waiting` of them, and one more fails the flow with `MissingBackpressureError`. Flows that begin
+or end buffers are asked for one item at a time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T = TypeVar("T")
 W = TypeVar("W")
 
 MAX_SIZE = 65_536
-"""How many items are kept, unless the user says."""
+"""The number of items that are kept, unless the user gives it."""
 
 
 def buffer_with_time(
@@ -50,26 +50,28 @@ def buffer_with_time(
     max_size: int = MAX_SIZE,
     max_waiting: int = MAX_WAITING,
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists of what comes within a length of time.
+    """Lists of the items that come within a length of time.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).buffer_with_time(60))
     [[0, 1, 2]]
 
-    The last one is sent when the upstream completes, if it has items. A length of time in which
-    nothing comes has no list, unless `empty` asks for it.
+    The last one is sent when the upstream completes, if it has items. A period without items gives
+    no list, unless `empty` asks for it.
 
     Demand: see `flow_ops.group.buffer`.
     Thread: the clock's; the last ones come on that of the upstream.
-    Fusion: ASYNC, for the buffers that wait; of the upstream it asks none.
-    Errors: those of the upstream come at once; buffers that are open or wait are dropped.
+    Fusion: ASYNC, for the buffers that wait; it asks the upstream for none.
+    Errors: those of the upstream come at once; buffers that are open or wait for demand are
+    dropped.
 
     Args:
-        period: how long from the beginning of a buffer to its end.
-        shift: how long from the beginning of one buffer to that of the next: less than `period`
-            makes buffers overlap, more leaves items out; `period` by default.
+        period: how long from the beginning of a buffer to its end, in seconds.
+        shift: how long from the beginning of one buffer to that of the next, in seconds: less than
+            `period` makes buffers overlap, more leaves items out; `period` by default.
         empty: whether there are lists without items, too.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
         max_size: items to request ahead, and the most that are kept.
         max_waiting: how many buffers may wait for demand.
 
@@ -109,27 +111,28 @@ def buffer_with_time_or_count(
     clock: Clock | None = None,
     max_waiting: int = MAX_WAITING,
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists of `count` items, or of what has come after a length of time.
+    """Lists of `count` items, or of those that have come after a length of time.
 
     >>> import flow_core as flow
     >>> list(flow.range(5).buffer_with_time_or_count(60, 2))
     [[0, 1], [2, 3], [4]]
 
     A new period begins with each buffer. The last one is sent when the upstream completes, if it
-    has items. A period in which nothing comes has no list, unless `empty` asks for it. (`batch` is
-    the word for most uses: there, time runs from the first item of a list.)
+    has items. A period without items gives no list, unless `empty` asks for it. (`batch` suits most
+    uses better: there, the time runs from the first item of a list.)
 
     Demand: see `flow_ops.group.buffer`; `max_size` is `count`, so that the upstream pauses when a
     full buffer waits.
-    Thread: that of the upstream for full ones, the clock's for others.
-    Fusion: ASYNC, for the buffers that wait; of the upstream it asks none.
+    Thread: that of the upstream for full lists, the clock's for others.
+    Fusion: ASYNC, for the buffers that wait; it asks the upstream for none.
     Errors: as `buffer_with_time`.
 
     Args:
-        period: how long from the beginning of a buffer to its end.
+        period: how long from the beginning of a buffer to its end, in seconds.
         count: items in a buffer, at most.
         empty: whether there are lists without items, too.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
         max_waiting: how many buffers may wait for demand.
 
     Raises:
@@ -164,22 +167,22 @@ def buffer_boundary(
     max_size: int = MAX_SIZE,
     max_waiting: int = MAX_WAITING,
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists of what comes between the items of another flow; they may be empty.
+    """Lists of the items that come between the items of another flow; they may be empty.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).buffer_boundary(flow.never()))
     [[0, 1, 2]]
 
-    The last one is sent when the upstream or `boundary` completes, if it has items; that is the
-    end.
+    The last one is sent when the upstream or `boundary` completes, if it has items; then the flow
+    completes.
 
     Demand: see `flow_ops.group.buffer`. `boundary` is subscribed before the upstream.
     Thread: that of `boundary`; the last one comes on that of the flow that completes.
     Fusion: ASYNC, for the buffers that wait; it asks for none.
-    Errors: those of both flows come at once; buffers that are open or wait are dropped.
+    Errors: those of both flows come at once; buffers that are open or wait for demand are dropped.
 
     Args:
-        boundary: ends a buffer and begins the next one, with each item.
+        boundary: each of its items ends a buffer and begins the next one.
         max_size: items to request ahead, and the most that are kept.
         max_waiting: how many buffers may wait for demand.
 
@@ -219,20 +222,21 @@ def buffer_toggle(
     >>> list(flow.range(3).buffer_toggle(flow.just(1, 2), lambda _: flow.never()))
     [[0, 1, 2], [0, 1, 2]]
 
-    Buffers may overlap; items that come when none is open are left out. Those that are open are
-    sent when the upstream completes, if they have items. When `openings` has completed and no
-    buffer is open, the flow completes.
+    Buffers may overlap; items that come when none is open are left out. Open buffers are sent when
+    the upstream completes, if they have items. When `openings` has completed and no buffer is open,
+    the flow completes.
 
     Demand: see `flow_ops.group.buffer`. `openings` is subscribed before the upstream.
     Thread: those of the flows that end buffers; `closing_mapper` is called where openings come, one
     call at a time. The last ones come on that of the upstream.
     Fusion: ASYNC, for the buffers that wait; it asks for none.
     Errors: those of all flows and of `closing_mapper` come at once; buffers that are open or wait
-    are dropped.
+    for demand are dropped.
 
     Args:
-        openings: begins a buffer with each item.
-        closing_mapper: makes of that item a flow, whose first item or completion ends the buffer.
+        openings: each of its items begins a buffer.
+        closing_mapper: called with that item; returns the flow whose first item or completion ends
+            the buffer.
         max_size: items to request ahead, and the most that are kept.
         max_waiting: how many buffers may wait for demand.
 
@@ -268,13 +272,13 @@ def buffer_when(
     max_size: int = MAX_SIZE,
     max_waiting: int = MAX_WAITING,
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists that each end with the first item, or the completion, of a flow of their own.
+    """Lists that each end with the first item, or the completion, of another flow.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).buffer_when(flow.never))
     [[0, 1, 2]]
 
-    The first one begins at once, and the next one when one ends. They may be empty; the last one
+    The first list begins at once, and each next one when one ends. They may be empty; the last one
     is sent when the upstream completes, if it has items.
 
     Demand: see `flow_ops.group.buffer`.
@@ -284,7 +288,7 @@ def buffer_when(
     Errors: as `buffer_toggle`.
 
     Args:
-        closing_supplier: makes the flow that ends a buffer, when the buffer begins.
+        closing_supplier: returns the flow that ends a buffer; called when the buffer begins.
         max_size: items to request ahead, and the most that are kept.
         max_waiting: how many buffers may wait for demand.
 

@@ -28,7 +28,8 @@ V = TypeVar("V")
 R = TypeVar("R")
 
 MAX_GROUPS = 128
-"""How many groups are open at a time, unless the user says: as many as `flat_map` runs."""
+"""The number of groups that may be open at a time, unless the user gives it: as many as `flat_map`
+runs."""
 
 
 @overload
@@ -70,38 +71,38 @@ def group_by(
     ['not']
     True
 
-    A group begins with the first item of its key. It has one subscriber, who may come late, and a
+    A group begins with the first item of its key. It has one subscriber, which may come late; a
     second one gets `ProtocolViolationError`. All groups end when the upstream does. When a group is
-    cancelled, the next item of its key opens a new group. When the flow of groups is cancelled,
-    the groups that have a subscriber run on, and the upstream is cancelled when the last of
-    these is; items of other keys are dropped, and so is what waits in groups that nobody had
-    subscribed to: those who subscribe later get `ProtocolViolationError`.
+    cancelled, the next item of its key opens a new group. When the flow of groups is cancelled, the
+    groups that have a subscriber run on, and the upstream is cancelled when the last of these is.
+    Items of other keys are dropped, and so are items that wait in groups without a subscriber:
+    subscribers that come later get `ProtocolViolationError`.
 
-    Items of a group that nobody refers to any more are dropped. When groups that are held and not
-    read take all of the prefetch, and nothing has moved for a second, the flow fails with
-    `MissingBackpressureError`.
+    When there is no reference to a group any more, its items are dropped. When there are references
+    to groups that are not read, these groups hold all of the prefetch, and nothing has moved for a
+    second, the flow fails with `MissingBackpressureError`.
 
-    Demand: exact, for groups and for the items of each. `prefetch` items are requested; each one
+    Demand: exact, for groups and for the items of each. `prefetch` items are requested. Each one
     that its group's subscriber has consumed (or that was dropped) is requested again, 75 % of the
-    prefetch at a time if enough are to come. Groups wait for demand, and so do their items: at most
-    `prefetch` items altogether. So read all groups at the same time, with
-    ``flat_map(…, concurrency=max_groups)``: with ``concat_map``, a first group that does not end
-    keeps the others waiting.
-    Thread: that of the upstream; what waited comes on the thread that requests it.
-    Fusion: the flow of groups and each group answer ASYNC, to whoever polls on another thread, too.
-    Of the upstream it asks none.
+    prefetch at a time if enough are to come. Groups and their items wait for demand: at most
+    `prefetch` items altogether. So read all groups at the same time, with ``flat_map(…,
+    concurrency=max_groups)``: with ``concat_map``, a first group that does not end keeps the others
+    waiting.
+    Thread: that of the upstream; an item that waited comes on the thread that requests it.
+    Fusion: the flow of groups and each group grant ASYNC, even to a subscriber that polls on
+    another thread. It asks the upstream for none.
     Errors: those of the upstream, of `key` and of `value` end all groups and then the flow of
     groups. One group too many is an error, too: `MissingBackpressureError`.
 
     Args:
-        key: what to group by; hashable. None is a key like others.
-        value: what a group gets of an item; the item itself by default.
-        max_groups: how many groups may be open at a time: which have begun and were not cancelled.
-            A group that was dropped counts, too. Give the same number to the ``flat_map`` that runs
+        key: returns the key of an item; it must be hashable, and may be None.
+        value: returns the item of a group for an item; the item itself by default.
+        max_groups: how many groups may be open at a time: groups that have begun and were not
+            cancelled, even if they were dropped. Give the same number to the ``flat_map`` that runs
             them.
         prefetch: items to request ahead, and the most that wait in all groups together.
-        delay_error: whether errors come after the items, and groups, that wait. Otherwise they
-            overtake them, and what waits is dropped.
+        delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
+            overtake them, and they are dropped.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` gives None.
@@ -137,7 +138,7 @@ def checked(  # noqa: PLR0917 - they are those of the operators, in their order
     prefetch: int,
     delay_error: bool,
 ) -> str:
-    """What messages say of these arguments, but for the key, if they are right."""
+    """Check these arguments; return their description for messages, without the key."""
     if not callable(key):
         raise TypeError(f"{name}() takes a function from an item to its key, not {key!r}")
     if value is not None and not callable(value):
@@ -162,14 +163,14 @@ class Group(Unicast[V]):
     """The items of one key that wait for their subscriber.
 
     Args:
-        hub: gives them.
-        key: theirs.
-        overtakes: whether an error comes before them.
+        hub: the `GroupBy`.
+        key: the key of the items.
+        overtakes: whether an error comes before the items.
     """
 
     __slots__ = ("_hub", "key")
 
-    # Any, twice: of the upstream's items and of the keys, which it does not look at.
+    # Any, twice: the types of the upstream's items and of the keys, which do not matter here.
     def __init__(self, hub: GroupBy[Any, Any, V], key: object, overtakes: bool) -> None:
         super().__init__(f"the group {key!r} of {hub.label}", hub, overtakes)
         self._hub = hub
@@ -228,7 +229,8 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
             raise NoneItemError("value gave None, which is not an item")
         groups = self.groups
         group: Group[V] | None
-        # By index: without the GIL, `get` of 3.13 locks the dict twice, and waits for itself.
+        # By index: without the GIL, `get` of Python 3.13 locks the dict twice, and waits for
+        # itself.
         try:
             group = groups[key]
         except KeyError:
@@ -254,7 +256,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         return True
 
     def group_left(self, group: Group[V]) -> None:
-        """A group was cancelled. With the permit."""
+        """Note that a group was cancelled. With the permit."""
         self.unsubscribed.pop(group, None)
         key: Any = group.key  # a K: its own
         if self.groups.get(key) is group:
@@ -268,7 +270,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
     @override
     def ended(self, error: BaseException | None) -> bool:
         groups = self.groups
-        for group in groups.values():  # which changes with the permit only
+        for group in groups.values():  # which only changes with the permit
             group.finish(error)
         self.groups = {}
         return bool(groups)

@@ -1,4 +1,4 @@
-"""`group_by_until`: a flow for each key, which ends when another flow says so."""
+"""`group_by_until`: a flow for each key, which another flow ends."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def group_by_until(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[GroupedFlow[K, Any]]]:
-    """A flow of flows, one for each key, each of which ends when another flow says so.
+    """A flow of flows, one for each key, each of which ends when another flow gives an item.
 
     >>> import flow_core as flow
     >>> words = flow.just("to", "be", "or", "not", "to", "be")
@@ -67,29 +67,29 @@ def group_by_until(
     >>> list(pairs.flat_map(lambda group: group.to_list()))
     [['to', 'be'], ['or', 'to'], ['not'], ['be']]
 
-    As `group_by`; and when the flow that `until` makes of a group gives an item, or completes, the
-    group ends. The next item of its key opens a new one. `until` gets a flow of the key and of the
-    items as they come, which it may use or not: ``lambda group: group.debounce(5)`` ends a group
-    when nothing has come for its key in five seconds, ``lambda group: flow.timer(60)`` after a
-    minute. That flow is no more than a look at the group: what it does not request it does not see.
+    It is like `group_by`, but a group also ends when the flow that `until` returns for it gives an
+    item or completes. The next item of its key opens a new group. `until` gets a flow with the key
+    and the items as they come, which it may use or not: ``lambda group: group.debounce(5)`` ends a
+    group when no item of its key has come for five seconds, ``lambda group: flow.timer(60)`` after
+    a minute. That flow only watches the group: it does not see items that it does not request.
 
-    Items of a group that nobody refers to any more are dropped. When groups that are held and not
-    read take all of the prefetch, and nothing has moved for a second, the flow fails with
-    `MissingBackpressureError`.
-    While a group is being read that `until` may end, this is logged instead.
+    When there is no reference to a group any more, its items are dropped. When there are references
+    to groups that are not read, these groups hold all of the prefetch, and nothing has moved for a
+    second, the flow fails with `MissingBackpressureError`. If a group that `until` may end is being
+    read, this is logged instead.
 
     Demand, fusion: as with `group_by`. One item is requested of the flow that ends a group.
-    Thread: that of the upstream; groups end where the flow says so that ends them.
+    Thread: that of the upstream; groups end on the thread of the flow that ends them.
     Errors: as with `group_by`; those of `until` and of its flows end all groups, too.
 
     Args:
-        key: what to group by; hashable. None is a key like others.
-        until: makes, of each group when it begins, the flow that ends it.
-        value: what a group gets of an item; the item itself by default.
+        key: returns the key of an item; it must be hashable, and may be None.
+        until: called with each group when it begins; returns the flow that ends it.
+        value: returns the item of a group for an item; the item itself by default.
         max_groups: how many groups may be open at a time.
         prefetch: items to request ahead, and the most that wait in all groups together.
-        delay_error: whether errors come after the items, and groups, that wait. Otherwise they
-            overtake them, and what waits is dropped.
+        delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
+            overtake them, and they are dropped.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` gives None.
@@ -122,12 +122,12 @@ def group_by_until(
 
 @final
 class WatchedGroup(Group[V]):
-    """A group that the flow which ends it may look at.
+    """A group whose items are also sent to the flow that ends it.
 
     Args:
-        hub: gives the items.
-        key: theirs.
-        overtakes: whether an error comes before them.
+        hub: the `GroupByUntil`.
+        key: the key of the items.
+        overtakes: whether an error comes before the items.
     """
 
     __slots__ = ("_watching",)
@@ -137,7 +137,7 @@ class WatchedGroup(Group[V]):
         self._watching: list[Emitter[V]] = []
 
     def watch(self, emitter: Emitter[V]) -> None:
-        """Give `emitter` the items, too."""
+        """Give the items to `emitter`, too."""
         self._watching.append(emitter)
 
     @override
@@ -147,7 +147,7 @@ class WatchedGroup(Group[V]):
             emitter.next(item)
 
     def closed(self) -> None:
-        """It has ended: nobody looks any more."""
+        """Stop watching: it has ended."""
         self._watching.clear()
 
 
@@ -213,7 +213,7 @@ class GroupByUntil(GroupBy[T, K, V], Generic[T, K, V]):
         self._ends.clear()
 
     def _over(self, group: Group[V], _: object) -> None:
-        """The flow that ends a group has given an item."""
+        """End a group: the flow that ends it has given an item."""
         self._forget(group)
         key: Any = group.key  # a K: its own
         if self.groups.get(key) is group:

@@ -1,4 +1,4 @@
-"""`session_window`, `session_buffer`: items with no long pause between them."""
+"""`session_window`, `session_buffer`: items without a long pause between them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 def session_window(
     gap: Seconds, *, limit: Seconds | None = None, clock: Clock | None = None
 ) -> Operator[T, Flow[Flow[T]]]:
-    """Windows that begin with an item, and end when nothing has come for `gap` seconds.
+    """Windows that begin with an item, and end when no item has come for `gap` seconds.
 
     >>> import flow_core as flow
     >>> from flow_testing import VirtualClock
@@ -36,24 +36,25 @@ def session_window(
     >>> seen
     [3, 2]
 
-    No window is empty. With a `limit`, one ends that long after its first item at the latest; the
-    next item begins another one. A window that its subscriber cancels goes on without one: the
-    items of the rest of the session are dropped.
+    No window is empty. With a `limit`, a window ends that long after its first item at the latest;
+    the next item begins another one. When the subscriber of a window cancels, the other items of
+    the session are dropped.
 
-    Items of a window that nobody refers to any more are dropped. When windows that are held and not
-    read take all of the prefetch, and nothing has moved for a second, the flow fails with
-    `MissingBackpressureError`.
+    When there is no reference to a window any more, its items are dropped. When there are
+    references to windows that are not read, these windows hold all of the prefetch, and nothing has
+    moved for a second, the flow fails with `MissingBackpressureError`.
 
     Demand: see `flow_ops.group.window`: 128 items are requested ahead, and 128 windows may wait for
     demand.
     Thread: that of the upstream for items; windows begin there, and end on the clock's.
-    Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+    Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
     Errors: as `window_with_time`.
 
     Args:
-        gap: how long nothing comes before a window ends.
-        limit: how long a window takes at most; None for any length of time.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        gap: how long no item comes before a window ends, in seconds.
+        limit: how long a window takes at most, in seconds; None for any length of time.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
         TypeError: if a time is of the wrong type, or `clock` is not a clock.
@@ -89,19 +90,20 @@ def session_buffer(
     >>> list(flow.range(3).session_buffer(60))
     [[0, 1, 2]]
 
-    No list is empty. With a `limit`, one is sent that long after its first item at the latest, and
-    one of 65,536 items is sent at once.
+    No list is empty. With a `limit`, a list is sent that long after its first item at the latest,
+    and one of 65,536 items is sent at once.
 
     Demand: exact; 65,536 items are requested of the upstream ahead, and 128 lists may wait for
     demand: one more fails the flow with `MissingBackpressureError`.
     Thread: the clock's; the last one comes on that of the upstream.
-    Fusion: ASYNC, for the lists that wait; of the upstream it asks none.
-    Errors: those of the upstream come at once; what was not sent is dropped.
+    Fusion: ASYNC, for the lists that wait; it asks the upstream for none.
+    Errors: those of the upstream come at once; items that were not sent are dropped.
 
     Args:
-        gap: how long nothing comes before a list is sent.
-        limit: how long a list takes at most; None for any length of time.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        gap: how long no item comes before a list is sent, in seconds.
+        limit: how long a list takes at most, in seconds; None for any length of time.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
         TypeError: if a time is of the wrong type, or `clock` is not a clock.

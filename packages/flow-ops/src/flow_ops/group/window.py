@@ -1,18 +1,17 @@
-"""`window_*`: neighbouring items as flows of their own.
+"""`window_*`: neighbouring items as flows.
 
-What holds for all of them. A window is a flow for one subscriber, who may come late; a second one
-gets `ProtocolViolationError`. When a window is cancelled, its further items are dropped. When the
-flow of windows is cancelled, windows that have a subscriber run on to their end, and the upstream
-is cancelled when no such window is open; what waits in windows that nobody had subscribed to is
-dropped.
+All of them have this in common. A window is a flow for one subscriber, which may come late; a
+second one gets `ProtocolViolationError`. When a window is cancelled, its further items are dropped.
+When the flow of windows is cancelled, windows that have a subscriber run on to their end, and the
+upstream is cancelled when no such window is open; items that wait in windows without a subscriber
+are dropped.
 
 Demand is exact, for windows and for the items of each. `prefetch` items are requested; each one
-that all its windows' subscribers have consumed (or dropped, by a cancel) is requested again. So at
-most `prefetch` items wait. Of flows that say when windows begin or end, one item is requested after
-the other.
+that the subscribers of all its windows have consumed (or dropped, by a cancel) is requested again.
+So at most `prefetch` items wait. Flows that begin or end windows are asked for one item at a time.
 
-A window that nobody refers to any more runs on without a reader: its items are dropped. For when a
-flow fails whose windows are held and not read, see `Standstill`.
+When there is no reference to a window any more, it runs on and its items are dropped. `Standstill`
+says when a flow fails because its windows are kept and not read.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ T = TypeVar("T")
 W = TypeVar("W")
 
 MAX_WAITING = 128
-"""How many windows or buffers may wait for demand, unless the user says."""
+"""The number of windows or buffers that may wait for demand, unless the user gives it."""
 
 
 def window_with_count(
@@ -65,13 +64,13 @@ def window_with_count(
 
     A window begins with its first item, and ends with its last one.
 
-    Items of a window that nobody refers to any more are dropped. When windows that are held and not
-    read take all of the prefetch, and nothing has moved for a second, the flow fails with
-    `MissingBackpressureError`.
+    When there is no reference to a window any more, its items are dropped. When there are
+    references to windows that are not read, these windows hold all of the prefetch, and nothing has
+    moved for a second, the flow fails with `MissingBackpressureError`.
 
     Demand: see `flow_ops.group.window`. Windows wait for demand, and their items with them.
-    Thread: that of the upstream; what waited comes on the thread that requests it.
-    Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+    Thread: that of the upstream; an item that waited comes on the thread that requests it.
+    Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
     Errors: those of the upstream end the open windows, after the items that wait, and the flow of
     windows at once: windows that wait for demand are dropped.
 
@@ -113,22 +112,24 @@ def window_with_time(
     >>> list(flow.range(3).window_with_time(60).concat_map(lambda w: w.to_list()))
     [[0, 1, 2]]
 
-    Items of a window that nobody refers to any more are dropped. When windows that are held and not
-    read take all of the prefetch, and nothing has moved for a second, the flow fails with
-    `MissingBackpressureError`.
+    When there is no reference to a window any more, its items are dropped. When there are
+    references to windows that are not read, these windows hold all of the prefetch, and nothing has
+    moved for a second, the flow fails with `MissingBackpressureError`.
 
-    Demand: see `flow_ops.group.window`. Time does not wait for demand: `max_waiting` windows do.
+    Demand: see `flow_ops.group.window`. Time does not wait for demand; up to `max_waiting` windows
+    do.
     Thread: that of the upstream for items; windows begin and end on the clock's.
-    Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+    Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
     Errors: those of the upstream end the open windows, after the items that wait, and the flow of
-    windows at once: windows that wait for demand are dropped.
-    `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+    windows at once: windows that wait for demand are dropped. `MissingBackpressureError` if a
+    window begins while `max_waiting` windows wait for demand.
 
     Args:
-        period: how long from the beginning of a window to its end.
-        shift: how long from the beginning of one window to that of the next: less than `period`
-            makes windows overlap, more leaves items out; `period` by default.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        period: how long from the beginning of a window to its end, in seconds.
+        shift: how long from the beginning of one window to that of the next, in seconds: less than
+            `period` makes windows overlap, more leaves items out; `period` by default.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
 
@@ -176,22 +177,23 @@ def window_with_time_or_count(
     [[0, 1], [2]]
 
     The next one begins when one ends, and with it a new period. A window that was cancelled gets no
-    items, and ends when its time is over.
+    items, and ends when its time has passed.
 
-    Items of a window that nobody refers to any more are dropped. When windows that are held and not
-    read take all of the prefetch, and nothing has moved for a second, the flow fails with
-    `MissingBackpressureError`.
+    When there is no reference to a window any more, its items are dropped. When there are
+    references to windows that are not read, these windows hold all of the prefetch, and nothing has
+    moved for a second, the flow fails with `MissingBackpressureError`.
 
     Demand: see `flow_ops.group.window`. Full windows wait for demand, with their items. Time does
-    not wait: when a window's time is over, no more than `max_waiting` may wait.
+    not wait: when a window's time has passed, at most `max_waiting` windows may wait.
     Thread: that of the upstream for items; windows begin and end there and on the clock's.
-    Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+    Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
     Errors: as `window_with_time`.
 
     Args:
-        period: how long from the beginning of a window to its end.
+        period: how long from the beginning of a window to its end, in seconds.
         count: items in a window, at most.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
 
@@ -237,20 +239,20 @@ def window_boundary(
 
     When `boundary` completes, so do the last window and the flow of windows.
 
-    Items of a window that nobody refers to any more are dropped. When windows that are held and not
-    read take all of the prefetch, and nothing has moved for a second, the flow fails with
-    `MissingBackpressureError`.
+    When there is no reference to a window any more, its items are dropped. When there are
+    references to windows that are not read, these windows hold all of the prefetch, and nothing has
+    moved for a second, the flow fails with `MissingBackpressureError`.
 
-    Demand: see `flow_ops.group.window`. A boundary does not wait for demand: `max_waiting` windows
-    do. `boundary` is subscribed before the upstream.
+    Demand: see `flow_ops.group.window`. A boundary does not wait for demand; up to `max_waiting`
+    windows do. `boundary` is subscribed before the upstream.
     Thread: that of the upstream for items; windows begin and end on that of `boundary`.
-    Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+    Fusion: the flow of windows and each window grant ASYNC; it asks for none.
     Errors: those of both flows end the open window, after the items that wait, and the flow of
-    windows at once: windows that wait for demand are dropped.
-    `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+    windows at once: windows that wait for demand are dropped. `MissingBackpressureError` if a
+    window begins while `max_waiting` windows wait for demand.
 
     Args:
-        boundary: ends a window and begins the next one, with each item.
+        boundary: each of its items ends a window and begins the next one.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
 
@@ -295,22 +297,23 @@ def window_toggle(
     Windows may overlap; items that come when none is open are left out. When `openings` has
     completed and no window is open, the flow of windows completes.
 
-    Items of a window that nobody refers to any more are dropped. When windows that are held and not
-    read take all of the prefetch, and nothing has moved for a second, the flow fails with
-    `MissingBackpressureError`.
+    When there is no reference to a window any more, its items are dropped. When there are
+    references to windows that are not read, these windows hold all of the prefetch, and nothing has
+    moved for a second, the flow fails with `MissingBackpressureError`.
 
-    Demand: see `flow_ops.group.window`. Openings do not wait for demand: `max_waiting` windows do.
-    `openings` is subscribed before the upstream.
+    Demand: see `flow_ops.group.window`. Openings do not wait for demand; up to `max_waiting`
+    windows do. `openings` is subscribed before the upstream.
     Thread: that of the upstream for items; windows begin and end on those of the other flows, where
     `closing_mapper` is called, too: one call at a time.
-    Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+    Fusion: the flow of windows and each window grant ASYNC; it asks for none.
     Errors: those of all flows and of `closing_mapper` end the open windows, after the items that
     wait, and the flow of windows at once: windows that wait for demand are dropped.
-    `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+    `MissingBackpressureError` if a window begins while `max_waiting` windows wait for demand.
 
     Args:
-        openings: begins a window with each item.
-        closing_mapper: makes of that item a flow, whose first item or completion ends the window.
+        openings: each of its items begins a window.
+        closing_mapper: called with that item; returns the flow whose first item or completion ends
+            the window.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
 
@@ -346,7 +349,7 @@ def window_when(
     prefetch: int = DEFAULT_PREFETCH,
     max_waiting: int = MAX_WAITING,
 ) -> Operator[T, Flow[Flow[T]]]:
-    """Windows that each end with the first item, or the completion, of a flow of their own.
+    """Windows that each end with the first item, or the completion, of another flow.
 
     >>> import flow_core as flow
     >>> whole = flow.range(3).window_when(flow.never)
@@ -355,19 +358,19 @@ def window_when(
 
     The first one begins at once, and the next one when one ends.
 
-    Items of a window that nobody refers to any more are dropped. When windows that are held and not
-    read take all of the prefetch, and nothing has moved for a second, the flow fails with
-    `MissingBackpressureError`.
+    When there is no reference to a window any more, its items are dropped. When there are
+    references to windows that are not read, these windows hold all of the prefetch, and nothing has
+    moved for a second, the flow fails with `MissingBackpressureError`.
 
-    Demand: see `flow_ops.group.window`. These flows do not wait for demand: `max_waiting` windows
-    do.
+    Demand: see `flow_ops.group.window`. These flows do not wait for demand; up to `max_waiting`
+    windows do.
     Thread: that of the upstream for items; windows begin and end on those of the flows that end
     them, where `closing_supplier` is called, too.
-    Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+    Fusion: the flow of windows and each window grant ASYNC; it asks for none.
     Errors: as `window_toggle`.
 
     Args:
-        closing_supplier: makes the flow that ends a window, when the window begins.
+        closing_supplier: returns the flow that ends a window; called when the window begins.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
 
@@ -395,12 +398,12 @@ def window_when(
 
 
 def check_publisher(name: str, publisher: object) -> None:
-    """Raises TypeError if it is none."""
+    """Raise TypeError unless `publisher` is a publisher."""
     if not hasattr(publisher, "subscribe"):
         raise TypeError(f"{name}() takes a Flow, not {publisher!r}")
 
 
 def check_function(name: str, function: Callable[..., Any]) -> None:  # Any: not called here
-    """Raises TypeError if it is none."""
+    """Raise TypeError unless `function` can be called."""
     if not callable(function):
         raise TypeError(f"{name}() takes a function that makes a Flow, not {function!r}")
