@@ -542,7 +542,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def concat_all(
         self: OpsMethods[Flow[T]], *, prefetch: int = 128, delay_error: bool = False
     ) -> Flow[T]:
-        """The items of the flows that a flow gives, one flow after the other.
+        """The items of the flows that come as items, one flow after the other.
 
         >>> import flow_core as flow
         >>> list(flow.just(flow.range(2), flow.just(7)).concat_all())
@@ -552,12 +552,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             prefetch: flows to request ahead of an upstream that pushes, and the most that wait.
-            delay_error: whether a flow that fails lets the others follow; its error comes at the end,
+            delay_error: whether the other flows follow one that fails; its error comes at the end,
                 several as an ExceptionGroup.
 
         Raises:
             TypeError: if `prefetch` is not an int.
-            ValueError: if it is less than 1.
+            ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.concat_all`.
         """
@@ -578,27 +578,27 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).concat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
         [(1, 0), (2, 0), (2, 1)]
 
-        Demand: exact; what one inner flow has not used up, the next one gets. Without demand the mapper
-        is not called and no inner flow is started. An upstream that pushes is asked for `prefetch`
-        items, and for 75 % of that again whenever as many were mapped.
-        Thread: the mapper runs where the inner flow before has ended, or where demand came from when
-        there was none. An inner flow whose source is an iterator or a function runs right there, in
-        the operator's own loop; any other is subscribed to, and its items keep its thread.
-        Iteration: over a synchronous upstream ``for`` makes one loop of all, in its own thread. It
-        waits there for an inner flow that is asynchronous.
-        Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one is told that this may be
-        on another thread, so that its user code stays where it is. An upstream that is a constant
-        or a function makes no operator at all: the mapped flow is what is subscribed to.
-        Errors: what the upstream fails with comes in its place, after the inner flows of the items
-        before it.
+        Demand: exact; the next inner flow gets the demand that one has not used. Without demand the
+        mapper is not called and no inner flow is started. `prefetch` items are requested of an upstream
+        that pushes, and 75 % of that again whenever as many were mapped.
+        Thread: the mapper runs where the inner flow before has ended, or where the request came when
+        there was none. An inner flow whose source is an iterator or a function runs right there, in the
+        operator's own loop; any other is subscribed to, and its items keep its thread. Iteration: over
+        a synchronous upstream ``for`` makes one loop of all, in its own thread. It waits there for an
+        inner flow that is asynchronous.
+        Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one learns that this may be on
+        another thread, so that its user code stays where it is. If the upstream is a constant or a
+        function, there is no operator at all: the subscription goes to the mapped flow.
+        Errors: an error of the upstream comes in its place, after the inner flows of the items before
+        it.
 
         Args:
-            mapper: makes a flow of an item, when it is that item's turn; not None.
+            mapper: called with an item, when it is that item's turn; returns a flow, not None.
             prefetch: items to request of an upstream that pushes, and the most that wait for their
                 turn.
-            delay_error: whether an inner flow that fails lets the others follow; its error comes at the
-                end, several as an ExceptionGroup. Otherwise it ends the flow at once. What the mapper
-                itself or the upstream raises ends the flow, with the errors that were delayed.
+            delay_error: whether the other flows follow an inner flow that fails; its error comes at the
+                end, several as an ExceptionGroup. Otherwise it ends the flow at once. An error of the
+                mapper itself or of the upstream ends the flow, with the errors that were delayed.
 
         Returns:
             A flow that fails with NoneItemError if the mapper gives None, and
@@ -631,27 +631,27 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).concat_map_eager(lambda n: flow.range(n).map(lambda m: (n, m))))
         [(1, 0), (2, 0), (2, 1)]
 
-        The result is that of `concat_map`, sooner. Others call it flat_map_sequential.
+        The result is that of `concat_map`, sooner. Other libraries call it flat_map_sequential.
 
-        Demand: exact. `concurrency` items are requested of the upstream, and one more for each
-        inner flow whose items were all given; `prefetch` items of each inner flow, which wait for its
-        turn, and 75 % of that again whenever as many were taken.
+        Demand: exact. `concurrency` items are requested of the upstream, and one more for each inner
+        flow whose items were all sent; `prefetch` items of each inner flow, which wait for its turn,
+        and 75 % of that again whenever as many were taken.
         Thread: the mapper runs where the upstream's item comes. Items come on the thread of the inner
         flow whose turn it is, or on whichever thread is at work.
-        Fusion: an inner flow with SYNC or ASYNC is polled when it is its turn, so that a synchronous
-        one runs no earlier; it is told that this may be on another thread. One that is a constant
-        or a function is not subscribed to, only called, where the mapper runs. An upstream that is one
-        makes no operator at all: the mapped flow is what is subscribed to.
-        Errors: the first one cancels everything else, and overtakes what waits.
+        Fusion: an inner flow with SYNC or ASYNC is polled when it is its turn, so a synchronous one
+        runs no earlier; it learns that this may be on another thread. An inner flow that is a constant
+        or a function is called where the mapper runs, and not subscribed to. If the upstream is one,
+        there is no operator at all: the subscription goes to the mapped flow.
+        Errors: the first one cancels everything else, and overtakes the items that wait.
 
         Args:
-            mapper: makes a flow of an item; not None.
-            concurrency: how many inner flows are subscribed at a time; the one whose turn it is and
-                those that have ended before their turn are among them.
+            mapper: called with an item; returns a flow, not None.
+            concurrency: how many inner flows are subscribed at a time, including the one whose turn it
+                is, and those that have ended before their turn.
             prefetch: items to request of each inner flow ahead, and the most of each that wait.
             delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
-                have ended; several as an ExceptionGroup. An upstream whose item cannot be mapped is
-                cancelled.
+                have ended; several are raised as an ExceptionGroup. An upstream whose item cannot be
+                mapped is cancelled.
 
         Returns:
             A flow that fails with NoneItemError if the mapper gives None, and
@@ -794,7 +794,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[T_co]:
-        """Each item when the flow that `mapper` makes of it has completed.
+        """Each item when the flow that `mapper` returns for it has completed.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").delay_until(lambda _: flow.range(3)))
@@ -803,14 +803,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         The items of these flows are dropped. One item at a time, in order.
 
         Demand, thread and fusion are those of `concat_map`; a flow is asked for all of its items.
-        Errors: those of the flow, and of what `mapper` raises. The item of a flow that fails is
+        Errors: those of the flows, and those that `mapper` raises. The item of a flow that fails is
         dropped.
 
         Args:
-            mapper: makes a flow of an item; not None.
+            mapper: called with an item; returns a flow, not None.
             prefetch: items to request of an upstream that pushes, and the most that wait.
             delay_error: whether the other items follow when one of these flows has failed; its error
-                comes at the end.
+                comes at the end, then.
 
         Returns:
             A flow that fails with NoneItemError if `mapper` gives None.
@@ -935,7 +935,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def exhaust_map(
         self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> Flow[R]:
-        """Each item becomes a flow, but for those that come while such a flow runs: they are dropped.
+        """Each item becomes a flow, except items that come while such a flow runs: they are dropped.
 
         >>> import flow_core as flow
         >>> from flow_testing import TestSubscriber, VirtualClock
@@ -948,17 +948,18 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [0, 3]
 
-        A click that starts what is running already is left alone, say. `flat_map` runs it as well,
-        `switch_map` in the place of the first, `concat_map` behind it.
+        It suits a click that starts something: a second click changes nothing while it runs. `flat_map`
+        would run both at once, `switch_map` only the second, `concat_map` one after the other.
 
         Demand: everything is requested of the upstream, and 128 items ahead of an inner flow, which
-        counts as running while they wait.
+        counts as running while its items wait.
         Thread: the mapper runs where the upstream's item comes. Fusion: none.
         Errors: the first one cancels everything else. Items that are dropped go to the dropped-items
         hook.
 
         Args:
-            mapper: makes a flow of an item, or what `flow_core.from_` makes one of; not None.
+            mapper: called with an item; returns a flow, or anything that `flow_core.from_` converts;
+                not None.
             delay_error: whether an error comes when the other flow has ended.
 
         Raises:
@@ -977,7 +978,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         depth_first: bool = False,
         capacity: int = 65536,
     ) -> Flow[T_co]:
-        """Each item, and those of the flow that `mapper` makes of it, and so on: a tree, walked.
+        """Walk a tree: each item, the items of the flow that `mapper` returns for it, and so on.
 
         >>> import flow_core as flow
         >>> children = {"a": "bc", "b": "de", "c": "f"}
@@ -989,25 +990,25 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         a b d e c f
 
         Breadth first, the items of the upstream come first, then those of their flows, in order, one
-        flow at a time. Depth first, an item is followed by all that comes of it; then the next one is
-        wanted of the flow that it came from, which has been waiting.
+        flow at a time. Depth first, an item is followed by all its descendants; then the next item is
+        requested of the flow that it came from, which has been waiting.
 
         Demand: exact. Breadth first, a flow is asked for as many items as the downstream wants, and the
         next one starts when it has ended; depth first, one item is requested of each flow that waits,
-        and without demand the mapper is not called.
-        Memory: breadth first, each item waits until its flow's turn comes: these are the items of a
-        whole level, at most `capacity`. Depth first, each level has one flow that waits, and at most
-        `capacity` levels are entered. What is beyond that ends the flow with MissingBackpressureError:
-        a tree cannot be asked to grow slowly.
-        Thread: the mapper runs where the flow before has ended, or its item came, or where demand came
-        from. Items keep the thread of their flow.
+        and without demand the mapper is not called. Memory: breadth first, each item waits until its
+        flow's turn comes: these are the items of a whole level, at most `capacity`. Depth first, each
+        level has one flow that waits, and at most `capacity` levels are entered. More than that ends
+        the flow with MissingBackpressureError: a tree cannot be slowed down.
+        Thread: the mapper runs where the flow before has ended, where its item came, or where the
+        request came. Items keep the thread of their flow.
         Fusion: depth first, a flow with SYNC or ASYNC is polled; breadth first, as `concat`.
         Errors: the first one ends the flow.
 
         Args:
-            mapper: makes a flow of each item; an empty one for a leaf; not None.
-            depth_first: whether what comes of an item comes before its siblings.
-            capacity: items that may wait to be expanded; depth first, levels of the tree.
+            mapper: returns a flow for each item, an empty one for a leaf; not None.
+            depth_first: whether the descendants of an item come before its siblings.
+            capacity: how many items may wait to be expanded; depth first, how many levels the tree may
+                have.
 
         Returns:
             A flow that fails with NoneItemError if the mapper gives None.
@@ -1029,7 +1030,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[T_co]:
-        """Items for which the first item of the flow that `predicate` makes is true.
+        """Items for which the first item of the flow that `predicate` returns is true.
 
         >>> import flow_core as flow
         >>> list(flow.range(4).filter_when(lambda n: flow.just(n % 2 == 1)))
@@ -1039,13 +1040,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         its first item.
 
         Demand, thread and fusion are those of `concat_map`.
-        Errors: those of the flow, and of what `predicate` raises.
+        Errors: those of the flows, and those that `predicate` raises.
 
         Args:
-            predicate: makes a flow of an item; not None.
+            predicate: called with an item; returns a flow, not None.
             prefetch: items to request of an upstream that pushes, and the most that wait.
             delay_error: whether the other items follow when one of these flows has failed; its error
-                comes at the end.
+                comes at the end, then.
 
         Returns:
             A flow that fails with NoneItemError if `predicate` gives None.
@@ -1071,32 +1072,32 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[R]:
-        """Each item becomes a flow; their items come as they come.
+        """Each item becomes a flow; the items of all these flows come as they arrive.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).flat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
         [(1, 0), (2, 0), (2, 1)]
 
-        Demand: exact. `concurrency` items are requested of the upstream, and one more for each
-        inner flow that has ended; for those that ended as soon as they were subscribed to, at 75 %.
-        `prefetch` items of each inner flow, and 75 % of that again whenever as many were taken. What
-        waits for demand is given in the order in which it came. Who iterates over synchronous flows
-        asks for an item when they want it.
-        Thread: the mapper runs where the upstream's item comes; nobody waits for it meanwhile. Items
-        come on the threads of the inner flows, one at a time; what waited for demand, or for the item
-        of another thread, on whichever thread is at work.
+        Demand: exact. `concurrency` items are requested of the upstream, and one more for each inner
+        flow that has ended; for those that ended as soon as they were subscribed to, at 75 %.
+        `prefetch` items of each inner flow, and 75 % of that again whenever as many were taken. Items
+        that wait for demand come in the order in which they arrived. Iteration over synchronous flows
+        takes items one by one.
+        Thread: the mapper runs where the upstream's item comes; no other thread waits for it. Items
+        come on the threads of the inner flows, one at a time; an item that waited for demand, or while
+        another thread's item was sent, comes on whichever thread is at work.
         Fusion: none: an inner flow that is an iterator which blocks would stop the others. One that is
-        a constant or a function is not subscribed to, only called, where the mapper runs. An upstream
-        that is one makes no operator at all: the mapped flow is what is subscribed to.
-        Errors: the first one cancels everything else, and overtakes what waits.
+        a constant or a function is called where the mapper runs, and not subscribed to. If the upstream
+        is one, there is no operator at all: the subscription goes to the mapped flow.
+        Errors: the first one cancels everything else, and overtakes the items that wait.
 
         Args:
-            mapper: makes a flow of an item; not None.
+            mapper: called with an item; returns a flow, not None.
             concurrency: how many inner flows run at a time.
             prefetch: items to request of each inner flow ahead, and the most of each that wait.
             delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
-                have ended; several as an ExceptionGroup. An upstream whose item cannot be mapped is
-                cancelled.
+                have ended; several are raised as an ExceptionGroup. An upstream whose item cannot be
+                mapped is cancelled.
 
         Returns:
             A flow that fails with NoneItemError if the mapper gives None, and
@@ -1520,7 +1521,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def map_when(
         self, mapper: Callable[[T_co], Flow[R]], *, prefetch: int = 128, delay_error: bool = False
     ) -> Flow[R]:
-        """The first item of the flow that `mapper` makes of each item: a map that takes its time.
+        """The first item of the flow that `mapper` returns for each item: an asynchronous map.
 
         >>> import flow_core as flow
         >>> list(flow.range(4).map_when(lambda n: flow.range(n, 2 * n).map(lambda m: (n, m))))
@@ -1530,13 +1531,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         its first item.
 
         Demand, thread and fusion are those of `concat_map`.
-        Errors: those of the flow, and of what `mapper` raises.
+        Errors: those of the flows, and those that `mapper` raises.
 
         Args:
-            mapper: makes a flow of an item; not None.
+            mapper: called with an item; returns a flow, not None.
             prefetch: items to request of an upstream that pushes, and the most that wait.
             delay_error: whether the other items follow when one of these flows has failed; its error
-                comes at the end.
+                comes at the end, then.
 
         Returns:
             A flow that fails with NoneItemError if `mapper` gives None.
@@ -2675,13 +2676,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.sequence.switch_if_empty:switch_if_empty", other)
 
     def switch_latest(self: OpsMethods[Flow[T]], *, delay_error: bool = False) -> Flow[T]:
-        """The items of the last flow that has come: each one takes the place of the one before.
+        """The items of the last flow that has come: each new flow replaces the one before.
 
         >>> import flow_core as flow
         >>> list(flow.just(flow.never(), flow.range(3)).switch_latest())
         [0, 1, 2]
 
-        It is `switch_map` for flows that are there: demand, thread, fusion and errors are as with it.
+        It is `switch_map` for items that are flows, with the same demand, thread, fusion and errors.
 
         Args:
             delay_error: see `switch_map`.
@@ -2695,7 +2696,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def switch_map(
         self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> Flow[R]:
-        """Each item becomes a flow, which takes the place of the one before: that is cancelled.
+        """Each item becomes a flow, which replaces the one before: that one is cancelled.
 
         >>> import flow_core as flow
         >>> pages = flow.range(3).switch_map(lambda n: flow.just(f"page {n}").hide())
@@ -2704,26 +2705,26 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(pages.iterate(prefetch=1))
         ['page 0', 'page 2']
 
-        Which items of an inner flow still come depends on how fast they are, and on demand: when an
-        item of the upstream has come, no more of them do. It completes with the last inner flow, when
-        the upstream has completed, too.
+        Which items of an inner flow still come depends on how fast they are, and on demand: none comes
+        once the upstream has sent another item. It completes with the last inner flow, when the
+        upstream has completed, too.
 
-        Demand: exact; an inner flow is asked for all that is outstanding when it begins, and for no
-        more, so that none of its items waits here. Everything is requested of the upstream: its items
-        never wait, either.
+        Demand: exact; an inner flow is asked for all outstanding items when it begins, and for no more,
+        so that none of its items waits here. Everything is requested of the upstream: its items never
+        wait, either.
         Thread: the mapper runs in that of the upstream, where the inner flow is subscribed to as well;
         items keep the thread of their flow. An inner flow that is a constant or a function is called
-        there, and its item comes there, or waits for demand. An upstream that is one makes no operator
-        at all: the mapped flow is what is subscribed to.
+        there, and its item comes there, or waits for demand. If the upstream is one, there is no
+        operator at all: the subscription goes to the mapped flow.
         Fusion: none.
-        Errors: the first one, of the upstream or of the current inner flow, cancels the other. What an
-        inner flow fails with when it was cancelled goes to the dropped-errors hook.
+        Errors: the first one, of the upstream or of the current inner flow, cancels the other. An error
+        of an inner flow that was cancelled goes to the dropped-errors hook.
 
         Args:
-            mapper: makes a flow of an item; not None.
+            mapper: called with an item; returns a flow, not None.
             delay_error: whether errors come when the upstream and the last inner flow have ended;
-                several as an ExceptionGroup. What the mapper itself raises ends the flow at once, with
-                the errors that were delayed.
+                several are raised as an ExceptionGroup. An error of the mapper itself ends the flow at
+                once, with the errors that were delayed.
 
         Returns:
             A flow that fails with NoneItemError if the mapper gives None.
@@ -2740,7 +2741,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def switch_on_first(
         self, transformer: Callable[[Notification[T_co], Flow[T_co]], Flow[R]]
     ) -> Flow[R]:
-        """Have the first signal decide what becomes of the whole flow.
+        """Let the first signal decide what the whole flow becomes.
 
         >>> import flow_core as flow
         >>> from flow_core.notifications import OnNext
@@ -2752,22 +2753,22 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.just(10, 1, 2).switch_on_first(scaled))
         [10, 20]
 
-        The transformer gets the first signal and a flow of all, the first one included; what it returns
-        is what the downstream gets. The whole flow can be subscribed to once, then or later, or not at
-        all: its source is cancelled when what was returned has ended.
+        The transformer gets the first signal and the whole flow, including the first item; the
+        downstream gets the flow that it returns. The whole flow can be subscribed to once, then or
+        later, or not at all: its source is cancelled when the returned flow has ended.
 
-        Demand: one item is requested of the upstream at first, to have something to decide on; what
-        follows is up to the flow that was returned. Where that is the whole one, demand is passed on:
-        no more is requested in all than by the downstream, except that first item.
+        Demand: one item is requested of the upstream at first, for the decision; what follows depends
+        on the flow that was returned. If that is the whole flow, demand is passed on: no more is
+        requested in all than by the downstream, except that first item.
         Thread: the transformer runs in that of the upstream, where its flow is subscribed to as well.
         Fusion: none.
-        Errors: those of the returned flow, and what the transformer raises. An error of the upstream is
-        a first signal like any other, or comes by the whole flow; if nobody listens to that, it goes to
-        the dropped-errors hook.
+        Errors: those of the returned flow, and those that the transformer raises. An error of the
+        upstream is a first signal like any other, or comes in the whole flow; if that has no
+        subscriber, it goes to the dropped-errors hook.
 
         Args:
-            transformer: makes a flow of the first signal (`OnNext`, `OnError` or `OnComplete`) and the
-                whole flow; called once for each subscriber.
+            transformer: called once for each subscriber, with the first signal (`OnNext`, `OnError` or
+                `OnComplete`) and the whole flow; returns a flow.
 
         Returns:
             A flow that fails with NoneItemError if the transformer gives

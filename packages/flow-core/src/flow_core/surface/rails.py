@@ -255,7 +255,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def concat_all(
         self: RailMethods[Flow[T]], *, prefetch: int = 128, delay_error: bool = False
     ) -> ParallelFlow[T]:
-        """The items of the flows that a flow gives, one flow after the other.
+        """The items of the flows that come as items, one flow after the other.
 
         In each rail; see `Flow.concat_all`.
         """
@@ -354,7 +354,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> ParallelFlow[T_co]:
-        """Each item when the flow that `mapper` makes of it has completed.
+        """Each item when the flow that `mapper` returns for it has completed.
 
         In each rail; see `Flow.delay_until`.
         """
@@ -545,7 +545,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def exhaust_map(
         self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> ParallelFlow[R]:
-        """Each item becomes a flow, but for those that come while such a flow runs: they are dropped.
+        """Each item becomes a flow, except items that come while such a flow runs: they are dropped.
 
         In each rail; see `Flow.exhaust_map`.
         """
@@ -558,7 +558,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         depth_first: bool = False,
         capacity: int = 65536,
     ) -> ParallelFlow[T_co]:
-        """Each item, and those of the flow that `mapper` makes of it, and so on: a tree, walked.
+        """Walk a tree: each item, the items of the flow that `mapper` returns for it, and so on.
 
         In each rail; see `Flow.expand`.
         """
@@ -584,7 +584,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> ParallelFlow[T_co]:
-        """Items for which the first item of the flow that `predicate` makes is true.
+        """Items for which the first item of the flow that `predicate` returns is true.
 
         In each rail; see `Flow.filter_when`.
         """
@@ -619,7 +619,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> ParallelFlow[R]:
-        """Each item becomes a flow; their items come as they come.
+        """Each item becomes a flow; the items of all these flows come as they arrive.
 
         In each rail; see `Flow.flat_map`.
         """
@@ -873,7 +873,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def map_when(
         self, mapper: Callable[[T_co], Flow[R]], *, prefetch: int = 128, delay_error: bool = False
     ) -> ParallelFlow[R]:
-        """The first item of the flow that `mapper` makes of each item: a map that takes its time.
+        """The first item of the flow that `mapper` returns for each item: an asynchronous map.
 
         In each rail; see `Flow.map_when`.
         """
@@ -1252,7 +1252,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("switch_if_empty", other)
 
     def switch_latest(self: RailMethods[Flow[T]], *, delay_error: bool = False) -> ParallelFlow[T]:
-        """The items of the last flow that has come: each one takes the place of the one before.
+        """The items of the last flow that has come: each new flow replaces the one before.
 
         In each rail; see `Flow.switch_latest`.
         """
@@ -1261,7 +1261,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def switch_map(
         self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> ParallelFlow[R]:
-        """Each item becomes a flow, which takes the place of the one before: that is cancelled.
+        """Each item becomes a flow, which replaces the one before: that one is cancelled.
 
         In each rail; see `Flow.switch_map`.
         """
@@ -1270,7 +1270,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def switch_on_first(
         self, transformer: Callable[[Notification[T_co], Flow[T_co]], Flow[R]]
     ) -> ParallelFlow[R]:
-        """Have the first signal decide what becomes of the whole flow.
+        """Let the first signal decide what the whole flow becomes.
 
         In each rail; see `Flow.switch_on_first`.
         """

@@ -1,1 +1,1 @@
-"""Items that become flows of their own."""
+"""Operators that make a flow of each item."""

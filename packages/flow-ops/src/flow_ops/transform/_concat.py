@@ -39,20 +39,20 @@ R = TypeVar("R")
 
 @final
 class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]):
-    """Between the upstream, the inner flow whose turn it is, and the downstream.
+    """Stands between the upstream, the current inner flow and the downstream.
 
-    Who drains takes items, maps them, and runs the inner flows that are iterators or functions. One
-    that has to be subscribed to is `_inner` until it has ended: as long as there is one, it
+    The thread that drains takes items, maps them, and runs the inner flows that are iterators or
+    functions. A flow that has to be subscribed to is `_inner` until it has ended. Meanwhile it
     alone sends items, and draining does nothing. So items never overlap, and a drain that finds
-    `_inner` None is alone with the downstream. Inner flows that end within ``subscribe`` do so
-    under the permit, and the loop goes on: there is no recursion, however many follow.
+    `_inner` None is the only one to call the downstream. Inner flows that end within ``subscribe``
+    do so under the permit, and the loop continues: there is no recursion, however many follow.
 
-    Only a drain sends terminals. For a bad request (§3.9) during an inner flow, the inner steps
-    back first, when its on_next has returned.
+    Only a drain sends terminals. For a bad request (§3.9) during an inner flow, the inner flow
+    first leaves its turn, when its on_next has returned.
 
     Args:
         downstream: gets the signals.
-        mapper: makes flows of items.
+        mapper: returns a flow for each item.
         prefetch: items to request ahead, of an upstream that pushes.
         delay_error: whether errors of inner flows come at the end.
         ask: the fusion to ask the upstream for.
@@ -96,12 +96,13 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
     ) -> None:
         super().__init__()
         self.gate = Gate()
-        """Cancelled when the flow is over, for whatever reason. For good."""
+        """Cancelled, for good, when the flow has ended for whatever reason."""
         self._downstream: CoreSubscriber[R] | None = downstream
         self._home = downstream.home()
         """Kept, since inner flows are subscribed to on any thread."""
         self._context = task_context(self._home) if eager else None
-        """Whose flows follow one another: that of the subscriber, whoever brings the end of one."""
+        """The context in which flows follow one another: the subscriber's, whichever thread brings
+        the end of one."""
         self._thread = get_ident()
         self._conditional = isinstance(downstream, ConditionalSubscriber)
         self._mapper = mapper
@@ -112,28 +113,28 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         self._upstream: Subscription | None = None
         self._outer: Pulled[T] | Polled[T] | Queued[T] | None = None
         self._asynchronous = False
-        """The upstream's queue is shared: on_next is only a wake-up."""
+        """True if the upstream's queue is shared: on_next is only a wake-up."""
         self._errors: list[BaseException] = []
-        """What inner flows have failed with, delayed."""
+        """The delayed errors of inner flows."""
         self._bad: ValueError | None = None
         self._current: Pulled[R] | None = None
-        """The inner flow that is an iterator and waits for demand."""
+        """The inner flow that is an iterator, while it waits for demand."""
         self._inner: InnerSubscriber[R] | None = None
         self._lock = Lock()
-        """Guards `_requested`, and `_inner` with its upstream. Nothing is called under it."""
+        """Guards `_requested`, and `_inner` with its upstream. Never held while calling out."""
         self._requested = 0
         self._emitted = 0
         """Written by drains, and by the inner flow when it ends."""
 
     def start(self, outer: Pulled[T]) -> None:
-        """Run over an iterator, without an upstream to subscribe to."""
+        """Start with an iterator, without an upstream to subscribe to."""
         self._outer = outer
         self._done = True
         self._begin()
 
     def _begin(self) -> None:
         downstream = self._downstream
-        # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
+        # We hold the permit, so that no signal comes before on_subscribe has returned (§1.9).
         if downstream is not None and self.try_enter():
             try:
                 downstream.on_subscribe(self)
@@ -154,16 +155,17 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The upstream's subscription is never forwarded (F35)."""
+        """Keep the upstream's subscription: it is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._upstream is not None or self.gate.cancelled:
             subscription.cancel()  # §2.5
             return
-        self._upstream = upstream = subscription  # as it was declared, when it is a queue, too
+        # In the class it was declared with, if it is a queue, too.
+        self._upstream = upstream = subscription
         granted = Fusion.NONE
         if isinstance(subscription, QueueSubscription):
-            # A subscription says nothing about the type of its items: the upstream's.
+            # A subscription does not say the type of its items: it is the upstream's.
             queue = cast("QueueSubscription[T]", subscription)
             granted = queue.request_fusion(self._ask)
             if granted & Fusion.SYNC:
@@ -180,7 +182,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def on_next(self, item: T, /) -> None:
-        """The item waits for its turn."""
+        """Have the item wait for its turn."""
         if self._asynchronous:
             self.signal()
             return
@@ -204,7 +206,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def on_complete(self) -> None:
-        """An error that comes too late does not end it: see `statistics`."""
+        """End it, unless the flow has ended already: see `statistics`."""
         if not (self._done or self.gate.cancelled):
             self._done = True
             self.signal()
@@ -213,7 +215,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def request(self, n: int, /) -> None:
-        """Any thread; goes to the inner flow whose turn it is."""
+        """Pass the demand to the current inner flow. Any thread."""
         bad = bad_request(n)
         if self.gate.cancelled:
             return
@@ -228,8 +230,8 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             self._requested = add_demand(self._requested, n)
             inner = self._inner
             upstream = None if inner is None else inner.upstream
-        # A subscription that has ended meanwhile ignores it. Nothing is lost: who takes `_inner`
-        # away looks at `_requested` after that.
+        # A subscription that has ended meanwhile ignores it. Nothing is lost: the thread that
+        # clears `_inner` looks at `_requested` after that.
         if upstream is not None:
             upstream.request(n)
         elif inner is None:
@@ -237,7 +239,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def cancel(self) -> None:
-        """The thread that drains closes generators, if one does."""
+        """Cancel; if a thread drains, that one closes the generators."""
         self._bad = None
         self._downstream = None
         if not self.gate.cancelled:
@@ -245,12 +247,12 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         self.signal()
 
     def _halt(self) -> None:
-        """Nothing goes on; what is running notices, and the next drain cleans up."""
+        """Stop: the running code notices it, and the next drain cleans up."""
         with self._lock:
             inner = self._inner
             running = None if inner is None else inner.upstream
             if inner is not None:
-                # Before anybody can see that the flow is over, and send what ends it.
+                # Before any other thread can see that the flow has ended, and send the end.
                 inner.receive = hooks.drop_item
             self.gate.cancelled = True
         upstream = self._upstream
@@ -262,10 +264,10 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
     # -- signals from the inner flow
 
     def admit(self, inner: InnerSubscriber[R], subscription: Subscription) -> int:
-        """Take the subscription of the inner flow whose turn it is.
+        """Take the subscription of the current inner flow.
 
         Returns:
-            What to request of it; -1 to cancel it, since its turn is over.
+            What to request of it; -1 to cancel it, since its turn has passed.
         """
         with self._lock:
             if self._inner is not inner or inner.upstream is not None or self.gate.cancelled:
@@ -275,11 +277,12 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             return UNBOUNDED if requested == UNBOUNDED else requested - self._emitted
 
     def leave_turn(self, inner: InnerSubscriber[R], error: BaseException | None) -> None:
-        """The inner flow has ended, or steps back since the flow is over."""
+        """Note that the inner flow has ended, or left its turn since the flow has ended."""
         with self._lock:
             turn = self._inner is inner
             if error is not None and turn and not self.gate.cancelled:
-                self._errors.append(error)  # first: who finds its turn over looks for errors
+                # First: a thread that sees the turn end looks for errors.
+                self._errors.append(error)
                 error = None
             if turn:
                 self._inner = None
@@ -296,16 +299,16 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             context.copy().run(self.signal)
 
     def raised_within(self, error: BaseException) -> None:
-        """As `raised`, by whoever is the downstream."""
+        """Call `raised`, whichever downstream there is."""
         downstream = self._downstream
-        if downstream is None:  # cancelled, and it raises all the same
+        if downstream is None:  # it was cancelled, and raises all the same
             throw_if_fatal(error)
             hooks.drop_error(error)
         else:
             self.raised(downstream, error)
 
     def raised(self, downstream: CoreSubscriber[R], error: BaseException) -> None:
-        """The downstream let `error` escape from its on_next (§2.13)."""
+        """End the flow: the downstream has raised `error` in its on_next (§2.13)."""
         over = self.gate.cancelled
         if is_fatal(error):
             leave(error, downstream, self)
@@ -352,7 +355,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
     def _run(
         self, downstream: CoreSubscriber[R], outer: Pulled[T] | Polled[T] | Queued[T], grant: int
     ) -> bool:
-        """Map items and send what their flows give, until `grant` items are sent.
+        """Map items and send the items of their flows, until `grant` items are sent.
 
         Returns:
             Whether nothing can be done before the next signal.
@@ -372,7 +375,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             if left == 0 or self._current is not None or gate.cancelled:
                 self._emitted += grant - left
                 return False
-        done = self._done  # read before taking: what came before the end waits by then
+        done = self._done  # read before taking: items from before the end wait by then
         try:
             for value in outer.items:
                 if value is None:
@@ -404,7 +407,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
                 elif not (everything and self._push_all(downstream, flow, emit)):
                     inner = self._open(flow)
                     if isinstance(inner, Flow):
-                        # `_emitted` is the inner flow's to write, from now on.
+                        # From now on, the inner flow writes `_emitted`.
                         self._emitted += grant - left
                         self._subscribe(inner)
                         return False
@@ -427,7 +430,10 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         return False
 
     def _open(self, flow: Flow[R]) -> Pulled[R] | Flow[R] | None:
-        """`flow` as an iterator, or a flow to subscribe to; None if it has failed already."""
+        """Return `flow` as an iterator, or as a flow to subscribe to.
+
+        None if it has failed already.
+        """
         try:
             flow = resolved(flow)
             return pulled(flow, self.gate) or flow
@@ -441,7 +447,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         """Send all items of an inner flow by its own loop, as everything was requested.
 
         Returns:
-            Whether it was such a flow.
+            True if it was such a flow.
         """
         loop = None
         try:
@@ -460,7 +466,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         """Send items of `current`, up to `left`; it is `_current` as long as it may have more.
 
         Returns:
-            What is left of `left`.
+            The rest of `left`.
         """
         gate, conditional = self.gate, self._conditional
         emit = (
@@ -510,7 +516,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             inner.on_error(error)
 
     def _find_end(self, outer: Pulled[T] | Polled[T] | Queued[T]) -> bool:
-        """End the flow if that needs no demand; whether it has ended."""
+        """End the flow if that needs no demand; return whether it has ended."""
         current = self._current
         if current is not None:
             if not current.ended():
@@ -527,7 +533,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         return ended
 
     def _start_next(self, outer: Pulled[T] | Polled[T] | Queued[T]) -> bool:
-        """Start an inner flow without demand; whether there is anything new."""
+        """Start an inner flow without demand; return whether anything has changed."""
         if self._current is not None:
             return False
         mapper = self._mapper
@@ -551,23 +557,23 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         return True
 
     def _keep(self, error: BaseException) -> None:
-        """An inner flow has failed: end the flow, now or when the others have ended."""
+        """Note an error of an inner flow: it ends the flow, now or when the others have ended."""
         throw_if_fatal(error)
         self._errors.append(no_stop(error))
         if not self._delay_error:
             self._finish()
 
     def _fail(self, error: BaseException) -> None:
-        """The upstream or the mapper has failed: end the flow."""
+        """End the flow: the upstream or the mapper has failed."""
         throw_if_fatal(error)
         self._finish(error)
 
     def _finish(self, error: BaseException | None = None, *, ended: bool = False) -> None:
-        """Send the terminal, unless the flow is over.
+        """Send the terminal, unless the flow has ended.
 
         Args:
-            error: what happened last; after what was delayed.
-            ended: whether the upstream has ended, so that there is nothing to cancel.
+            error: the last error; it comes after those that were delayed.
+            ended: whether the upstream has ended, so that it need not be cancelled.
         """
         errors = self._errors
         if error is not None:
@@ -595,10 +601,10 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             raise
 
     def _stop(self) -> None:
-        """The flow is over. Only a bad request (§3.9) is left to tell."""
+        """Clean up: the flow has ended, and only a bad request (§3.9) may have to be reported."""
         inner = self._inner
         if inner is not None:
-            inner.signal()  # it leaves, now or when its on_next has returned, and signals us
+            inner.signal()  # it leaves now, or when its on_next has returned, and then signals us
             if self._inner is not None:
                 return
         downstream, self._downstream = self._downstream, None
@@ -607,14 +613,14 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             downstream.on_error(self._bad)
 
     def _discard(self) -> None:
-        """Close iterators, and give what waits to the hooks."""
+        """Close iterators, and give items that wait to the hooks."""
         current, self._current = self._current, None
         if current is not None:
             current.close()
         outer = self._outer
         if outer is not None:
             outer.close()
-            if not isinstance(outer, Queued):  # where an item may still arrive, late
+            if not isinstance(outer, Queued):  # where an item may still arrive late
                 self._outer = None
         errors, self._errors = self._errors, []
         if self._error is not None:
@@ -625,7 +631,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def statistics(self) -> Statistics:
-        """`requested` follows a run of inner items when it is over."""
+        """Report the state. `requested` is updated when a run of inner items has ended."""
         requested, inner, outer = self._requested, self._inner, self._outer
         if requested != UNBOUNDED:
             requested -= self._emitted

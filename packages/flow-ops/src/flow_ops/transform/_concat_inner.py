@@ -1,4 +1,4 @@
-"""What a subscription to `concat_map` subscribes to an inner flow with."""
+"""The subscriber with which `concat_map` subscribes to an inner flow."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ R = TypeVar("R")
 class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
     """Receives one inner flow.
 
-    Items go straight to the downstream, under a permit that tells when none is on its way. A
+    Items go straight to the downstream, under a permit that shows when no item is being sent. A
     publisher that answers a request by calling on_next within on_next finds the permit taken: its
     items wait, which keeps their order and bounds the stack.
 
     Args:
-        owner: whose downstream gets the items.
-        conditional: whether the downstream says which items it uses up.
+        owner: the subscriber whose downstream gets the items.
+        conditional: whether the downstream reports which items use up demand.
     """
 
     __slots__ = (
@@ -52,11 +52,11 @@ class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
         self._owner = owner
         self._conditional = conditional
         self.receive: Callable[[R], object] = hooks.drop_item
-        """Takes an item: the downstream, as long as it is this flow's turn."""
+        """Takes an item: the downstream's function, while this flow has its turn."""
         self._inbox: deque[R] = deque()
         self.upstream: Subscription | None = None
         self.produced = 0
-        """How much of the demand was used up."""
+        """The demand that was used up."""
 
     @override
     def home(self) -> Home | None:
@@ -70,7 +70,7 @@ class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
         if demand > 0:
             subscription.request(demand)
         elif demand < 0:
-            subscription.cancel()  # §2.5, or its turn is over
+            subscription.cancel()  # §2.5, or its turn has passed
 
     @override
     def on_next(self, item: R, /) -> None:

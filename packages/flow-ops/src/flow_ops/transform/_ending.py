@@ -1,4 +1,4 @@
-"""How the end of an upstream waits for a drain."""
+"""The end of an upstream, which waits for a drain."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ T = TypeVar("T")
 
 
 class EndsInDrain(SerialDrain, CoreSubscriber[T], Generic[T]):
-    """A subscriber that keeps how its upstream has ended; `drain` deals with it in its turn."""
+    """A subscriber that keeps the end of its upstream until `drain` handles it in its turn."""
 
     __slots__ = ("_done", "_error")
 
     def __init__(self) -> None:
         super().__init__()
         self._done = False
-        """The upstream has ended; `_error` was set before, and nothing is queued after."""
+        """True when the upstream has ended; `_error` was set before, and no item is queued
+        after."""
         self._error: BaseException | None = None
 
     @property
     def _is_deaf(self) -> bool:
-        """Whether an end is of no use any more, though none has come."""
+        """Return whether an end is of no use any more, though none has come."""
         return False
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Comes after what waits."""
+        """Keep the error; it comes after the items that wait."""
         if error is None:
             raise none_given("on_error")
         if self._done or self._is_deaf:
             if is_fatal(error):
-                self.signal()  # it may have kept the end from being drained
+                self.signal()  # its permit may have kept the end from being drained
             hooks.drop_error(error)
             return
         self._error = error

@@ -35,9 +35,9 @@ R = TypeVar("R")
 
 @final
 class IterableFlatMap(Mapped[R], IterableSource[R]):
-    """A `Mapped` over a synchronous upstream: who iterates needs no subscription.
+    """A `Mapped` over a synchronous upstream, which can be iterated over without a subscription.
 
-    That is so as long as the inner flows can be pulled, and end within `prefetch` items. The first
+    That holds as long as the inner flows can be pulled, and end within `prefetch` items. The first
     one that does not runs at the same time as those that follow it.
     """
 
@@ -49,7 +49,7 @@ class IterableFlatMap(Mapped[R], IterableSource[R]):
     def iterate(self) -> Iterator[R]:
         outer = self.upstream.iterate()
         items: Iterator[R] = iter(())
-        values: Iterator[Any] = outer  # Any, here and below: what the mapper takes
+        values: Iterator[Any] = outer  # Any, here and below: the type that the mapper takes
         others: list[Any] = []
         try:
             spliced = self._mapping.spliced
@@ -82,7 +82,8 @@ class IterableFlatMap(Mapped[R], IterableSource[R]):
             finally:
                 close_iterator(outer)
 
-    def _flows(self, outer: Iterator[Any]) -> Iterator[Flow[R]]:  # Any: what the mapper takes
+    # Any: the type that the mapper takes.
+    def _flows(self, outer: Iterator[Any]) -> Iterator[Flow[R]]:
         mapper = self._mapping
         function = mapper.function
         for value in outer:
@@ -104,15 +105,15 @@ class IterableFlatMap(Mapped[R], IterableSource[R]):
 class FlatMap(Mapping[T, R], Generic[T, R]):
     """Gives the items of inner flows as they come.
 
-    An item goes straight to the downstream if nobody else is at work, nothing waits, and there is
-    demand. Otherwise it waits in one queue for all, which keeps the order in which they came. Each
-    inner flow has no more items there than were requested of it.
+    An item goes straight to the downstream if no other thread is at work, nothing waits, and there
+    is demand. Otherwise it waits in one queue for all, which keeps the order in which items came.
+    Each inner flow has no more items there than were requested of it.
 
     Args:
         source: the upstream.
         downstream: gets the signals.
-        mapper: makes the inner flows.
-        limits: how they run.
+        mapper: returns the inner flows.
+        limits: how many run at a time, and how much they prefetch.
     """
 
     __slots__ = ("_waiting", "limit")
@@ -126,13 +127,13 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
     ) -> None:
         super().__init__(source, downstream, mapper, limits)
         self.limit = replenish_limit(limits.prefetch)
-        """Items of an inner flow that were given on, when as many are requested again."""
+        """The number of sent items of an inner flow after which as many are requested again."""
         self._waiting: deque[tuple[MergedInput[R] | Outer[Any, R], R]] = deque()
 
     @override
     def add(self, flow: Publisher[R]) -> bool:
         given = 0
-        if len(self._inputs) < 2 and isinstance(flow, Flow):  # none but the upstream
+        if len(self._inputs) < 2 and isinstance(flow, Flow):  # only the upstream
             done = self.alone(self._in_place, flow)
             if done is None:
                 return True
@@ -143,13 +144,13 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         return inner.added()
 
     def _in_place(self, flow: Flow[R]) -> tuple[Flow[R], int] | None:
-        """Give on the items of an inner flow that can be pulled, as long as none has to wait.
+        """Send the items of an inner flow that can be pulled, as long as none has to wait.
 
-        With the permit, which no other inner flow wants: there is none that runs.
+        With the permit, which no other inner flow wants: none is running.
 
         Returns:
-            What has to be subscribed to, and how many of its items were given on; None if it has
-            ended, or the flow is over.
+            The flow to subscribe to, and how many of its items were sent; None if it has
+            ended, or the whole flow has.
         """
         outer, given = self._outer, 0
         if outer is None or self._tasks or self._waiting or self.over:
@@ -172,7 +173,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
             waiting = self._waiting
             for item in items.items:
                 given += 1
-                # As self.send(item), which would cost a call.
+                # self.send(item), written out: a call would cost.
                 receive = self._receive
                 try:
                     used = receive(item)
@@ -204,10 +205,10 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
                 items.close()
 
     def _all_in_place(self, flow: Flow[R], gate: Gate) -> bool:
-        """Give on all items of an inner flow by its own loop, as everything was requested.
+        """Send all items of an inner flow by its own loop, as everything was requested.
 
         Returns:
-            Whether it was such a flow.
+            True if it was such a flow.
         """
         loop = pushed(flow, self._receive, gate)
         if loop is None:
@@ -231,7 +232,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         else:
             try:
                 if self._emitted < self._requested and not self._waiting:
-                    # As self.send(item), which would cost a call.
+                    # self.send(item), written out: a call would cost.
                     receive = self._receive
                     try:
                         used = receive(item)
@@ -252,7 +253,10 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         return False
 
     def send(self, item: R) -> None:
-        """As `Coordinator.emit`, for what is not None. When the flow is over, it is dropped."""
+        """Send an item, like `Coordinator.emit`, but one that is not None.
+
+        When the flow has ended, drop it.
+        """
         try:
             used = self._receive(item)
         except BaseException as error:
@@ -263,7 +267,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
 
     def _keep_waiting(self, item: R) -> None:
         outer = self._outer
-        if outer is None:  # the flow is over
+        if outer is None:  # the flow has ended
             hooks.drop_item(item)
         else:
             self._waiting.append((outer, item))
@@ -296,13 +300,13 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
 class MergedInput(Input[R]):
     """Receives one of the flows that are merged.
 
-    Its slot is taken until it has ended and its last item has left: or more and more items would
-    wait. When that is so before it is `added`, the upstream's thread is told by what that returns;
+    It has its slot until it has ended and its last item was sent: otherwise more and more items
+    would wait. If it ends before it is `added`, that method returns so to the upstream's thread; if
     later, it is counted as `freed`. The owner's lock decides which.
 
     Args:
-        owner: merges.
-        given: how many of the flow's items were given on before it was subscribed to.
+        owner: the operator that merges.
+        given: how many of the flow's items were sent before it was subscribed to.
     """
 
     __slots__ = ("_adding", "_at_once", "_came", "_checked", "_ended", "_left", "_taken", "merging")
@@ -312,29 +316,32 @@ class MergedInput(Input[R]):
         super().__init__(owner, owner.prefetch - taken)
         self.merging = owner
         self._adding = True
-        """The upstream's thread subscribes to it right now."""
+        """True while the upstream's thread subscribes to it."""
         self._came = 0
-        """Items that had to wait. Written by the source's thread."""
+        """The number of items that had to wait. Written by the source's thread."""
         self._left = 0
-        """How many of these were given on. Written with the permit."""
+        """The number of these that were sent. Written with the permit."""
         self._taken = taken
-        """Items that were given on since the last request. Written with the permit."""
+        """The number of items that were sent since the last request. Written with the permit."""
         self._ended = False
-        """Its end has been seen, with the permit."""
+        """True when its end has been seen, with the permit."""
         self._at_once = False
-        """It has ended as long as it was `_adding`, and no item waits."""
+        """True if it has ended while it was `_adding`, and no item waits."""
         self._checked: str | None = None
-        """The source, if nobody else looks whether it gives None."""
+        """The source, if no other code checks that it does not give None."""
 
     def added(self) -> bool:
-        """It was subscribed to: whether all is over already. In the upstream's thread."""
+        """Return whether it has ended already, now that it was subscribed to.
+
+        In the upstream's thread.
+        """
         with self.merging._lock:
             self._adding = False
             return self._at_once
 
     @override
     def on_next(self, item: R, /) -> None:
-        """Given on at once if nobody else is at work."""
+        """Send the item at once if no other thread is at work."""
         if item is None:
             self._got_none()
             return
@@ -347,7 +354,8 @@ class MergedInput(Input[R]):
         else:
             try:
                 if owner._emitted < owner._requested and not (owner._waiting or self.done):
-                    # As owner.emit(item), which would cost a call. When it is over, this drops it.
+                    # owner.emit(item), written out: a call would cost. When the flow has ended,
+                    # this drops it.
                     receive = owner._receive
                     try:
                         used = receive(item)
@@ -387,7 +395,7 @@ class MergedInput(Input[R]):
 
     @override
     def on_complete(self) -> None:
-        """Handled at once if nobody else is at work."""
+        """Handle the end at once if no other thread is at work."""
         if self.done:
             return
         self.done = True
@@ -416,7 +424,7 @@ class MergedInput(Input[R]):
         owner.post(self._end, None)
 
     def taken(self) -> None:
-        """An item that had to wait was given on. With the permit."""
+        """Count an item that had to wait and was sent. With the permit."""
         self._left += 1
         if self._ended:
             if self._left == self._came:
@@ -457,5 +465,5 @@ class MergedInput(Input[R]):
 
 
 def _watched() -> bool:
-    """Whether somebody wants to see each subscription, or each signal."""
+    """Return whether a hook wants to see each subscription, or each signal."""
     return hooks.debugging or hooks.on_subscribe.call is not None

@@ -1,4 +1,4 @@
-"""What items are taken from in a loop: iterators, and queues."""
+"""The sources that a loop takes items from: iterators, and queues."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ __all__ = [
 T = TypeVar("T")
 
 _PLAIN: Final = frozenset[type]({ItemsSource, RangeSource})
-"""Sources that are iterated over and nothing else; there is one for nearly every inner flow."""
+"""Sources that are iterated over and nothing else; nearly every inner flow has one of them."""
 
 
 def none_item(label: str) -> NoneItemError:
-    """The error for a source that gave None, before the mapper or as an inner flow."""
+    """Return the error for a source that gave None, before the mapper or as an inner flow."""
     return NoneItemError(
         f"{label}: its source gave None, which is not an item; leave such items out, or "
         "stand for them with an object of your own"
     )
 
 
-def inline_source(flow: Flow[Any]) -> IterableSource[Any] | None:  # Any: of the first item
-    """The source of `flow`, if its items come from an iterator and from nothing else."""
-    source: Any = source_of(flow)  # Any: one that can be iterated over
+def inline_source(flow: Flow[Any]) -> IterableSource[Any] | None:  # Any: the type of the first item
+    """Return the source of `flow`, if its items come from an iterator and from nothing else."""
+    source: Any = source_of(flow)  # Any: a source that can be iterated over
     found: IterableSource[Any] = source
     if type(source) not in _PLAIN and (
         not isinstance(source, IterableSource)
@@ -63,23 +63,23 @@ def inline_source(flow: Flow[Any]) -> IterableSource[Any] | None:  # Any: of the
     return found
 
 
-def known_inners(upstream: Flow[Any]) -> tuple[object, ...]:  # Any: of whatever flows
-    """The items of `upstream`, if it is a list of flows; for `flow explain`."""
+def known_inners(upstream: Flow[Any]) -> tuple[object, ...]:  # Any: flows of any type
+    """Return the items of `upstream`, if it is a list of flows; for `flow explain`."""
     inners: tuple[object, ...] = getattr(source_of(upstream), "inners", ())
     return () if stages_of(upstream) else inners
 
 
 def pulled(flow: Flow[T], gate: Gate, *, checked: bool = False) -> Pulled[T] | None:
-    """`flow` as an iterator in this thread, or None if it has to be subscribed to.
+    """Return `flow` as an iterator in this thread, or None if it has to be subscribed to.
 
     Args:
-        flow: what gives the items.
+        flow: the flow to iterate over.
         gate: ends the loop soon when it is cancelled, even one that drops all items.
-        checked: whether it looks for None; otherwise it may leave that to who takes the items.
+        checked: whether it checks for None; otherwise it may leave that to the reader of the items.
 
     Raises:
-        BaseException: what the source raises when it is called or iterated, unless a stage of the
-            flow deals with errors.
+        BaseException: an error that the source raises when it is called or iterated, unless a stage
+            of the flow handles errors.
     """
     source = inline_source(flow)
     if source is None:
@@ -90,8 +90,9 @@ def pulled(flow: Flow[T], gate: Gate, *, checked: bool = False) -> Pulled[T] | N
         raw = _iterated(source)
         return Pulled(raw, raw)
     if shape.closes:
-        return None  # it has to hear how it ended: by its subscription, as the gate is that of all
-    # flat_map_iterable has items left of the last one; first_or_error fails where there is none.
+        # It has to see its end, which its subscription reports: the gate is that of all.
+        return None
+    # flat_map_iterable has items left of the last one; first_or_error fails without an item.
     knows_end = not (shape.accounts or shape.ends)
     try:
         raw = _iterated(source)
@@ -99,7 +100,7 @@ def pulled(flow: Flow[T], gate: Gate, *, checked: bool = False) -> Pulled[T] | N
         throw_if_fatal(error)
         if not (shape.handles or shape.starts):
             raise
-        raw = Failing(error)  # the stages want to hear of it, or have items before it
+        raw = Failing(error)  # the stages handle the error, or have items before it
         knows_end = False
     return Pulled(flow._polled(raw, gate), raw, knows_end=knows_end)
 
@@ -111,15 +112,15 @@ def pushed(
 
     See `Chain._pushed`.
 
-    Begun by ``next``, it runs to its end, or to where its gate is cancelled: then it gives a number
-    and is to be closed.
+    After ``next`` it runs to its end, or to where its gate is cancelled: then it yields a number
+    and has to be closed.
 
     Args:
-        flow: what gives the items.
-        on_next: gets each item; what it returns does not matter.
+        flow: the flow to iterate over.
+        on_next: gets each item; its result does not matter.
         gate: ends the loop soon when it is cancelled.
     """
-    source: Any = source_of(flow)  # Any: one that can be iterated over
+    source: Any = source_of(flow)  # Any: a source that can be iterated over
     if type(source) not in _PLAIN and (
         inline_source(flow) is None or isinstance(source, CallableSource)
     ):
@@ -127,7 +128,7 @@ def pushed(
     return flow._pushed(source, on_next, gate)
 
 
-def _iterated(source: IterableSource[Any]) -> Iterator[Any]:  # Any: of the first item
+def _iterated(source: IterableSource[Any]) -> Iterator[Any]:  # Any: the type of the first item
     if isinstance(source, CallableSource):
         item: object = source.call()
         return iter(() if item is None else (item,))
@@ -136,7 +137,9 @@ def _iterated(source: IterableSource[Any]) -> Iterator[Any]:  # Any: of the firs
 
 @final
 class Pulled(IterableSource[T]):
-    """Items from an iterator, which was made of `raw`. As a source, it gives those that are left.
+    """Items of an iterator, which was made from `raw`.
+
+    As a source, it gives the items that are left.
 
     Args:
         items: the items; may be `raw` itself.
@@ -158,11 +161,11 @@ class Pulled(IterableSource[T]):
         return self.items
 
     def ended(self) -> bool:
-        """Whether it is certain, without asking for an item, that there is none."""
+        """Return whether it is certain, without asking for an item, that there is none."""
         return self._knows_end and exhausted(self._raw)
 
     def close(self) -> None:
-        """Close generators; in the thread that drains, and never while they run (X09)."""
+        """Close generators: in the thread that drains, and never while they run (X09)."""
         try:
             close_iterator(self.items)
             if self._raw is not self.items:
@@ -187,7 +190,7 @@ class Polled(Generic[T]):
         return self._queue.is_empty()
 
     def close(self) -> None:
-        """Drop what could still be polled."""
+        """Drop the items that could still be polled."""
         try:
             self._queue.clear()
         except BaseException as error:  # a `finally` of the user's generator
@@ -197,13 +200,13 @@ class Polled(Generic[T]):
 
 @final
 class Queued(Generic[T]):
-    """Items that wait, in a queue of our own or in that of an upstream which has granted ASYNC.
+    """Items that wait, in our own queue or in that of an upstream which has granted ASYNC.
 
-    It is its own iterator, which may end and go on when there are items again. Taking items
+    It is its own iterator, which may end and continue when there are items again. Taking items
     requests 75 % of the prefetch again and again.
 
     Args:
-        upstream: what is requested.
+        upstream: the subscription to request items of.
         prefetch: how many items were requested at first, and may wait.
         shared: the upstream's queue, if it is polled.
     """
@@ -223,7 +226,7 @@ class Queued(Generic[T]):
 
     @property
     def items(self) -> Iterator[T]:
-        """This object."""
+        """Return this object."""
         return self
 
     def __iter__(self) -> Iterator[T]:
@@ -241,7 +244,10 @@ class Queued(Generic[T]):
 
     @property
     def waiting(self) -> int | None:
-        """How many items wait here; None if they wait with an upstream that is polled."""
+        """Return the number of items that wait here.
+
+        None if they wait in an upstream that is polled.
+        """
         return len(self._waiting) if self._shared is None else None
 
     def offer(self, item: T) -> bool:
@@ -252,11 +258,11 @@ class Queued(Generic[T]):
         return True
 
     def ended(self) -> bool:
-        """Whether nothing waits."""
+        """Return whether no item waits."""
         return not self._waiting if self._shared is None else self._shared.is_empty()
 
     def close(self) -> None:
-        """Drop what waits."""
+        """Drop the items that wait."""
         if self._shared is not None:
             self._shared.clear()
         self._poll = _nothing  # its own method would be a reference cycle
@@ -271,7 +277,7 @@ class Queued(Generic[T]):
 
 
 def _poll_all(poll: Callable[[], T | Empty]) -> Iterator[T]:
-    # Not iter(poll, EMPTY), which compares by ==, and calls what the items say to that (X13).
+    # Not iter(poll, EMPTY): that compares by ==, which calls code of the items (X13).
     while (item := poll()) is not EMPTY:
         yield item
 

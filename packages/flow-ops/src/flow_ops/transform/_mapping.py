@@ -1,4 +1,4 @@
-"""What `flat_map` and `concat_map_eager` share: an upstream whose items become flows."""
+"""The base of `flat_map` and `concat_map_eager`: an upstream whose items become flows."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 DEFAULT_CONCURRENCY = 128
-"""How many inner flows run at a time, unless the user says."""
+"""The number of inner flows that run at a time, unless the user gives it."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How inner flows run.
+    """How many inner flows run at a time, and how much they prefetch.
 
     Args:
         concurrency: how many of them at a time.
@@ -74,7 +74,7 @@ class Limits:
         check_prefetch(self.prefetch)
 
     def told(self, detail: str) -> str:
-        """`detail` with what is not as usual, for messages."""
+        """Return `detail` with the limits that are not the default, for messages."""
         if self.concurrency != DEFAULT_CONCURRENCY:
             detail += f", concurrency={self.concurrency}"
         if self.prefetch != DEFAULT_PREFETCH:
@@ -85,7 +85,7 @@ class Limits:
 
 
 _Make = Callable[
-    # Any: the type of the items is between the upstream and the mapper.
+    # Any: only the upstream and the mapper know the type of the items.
     [Flow[Any], CoreSubscriber[R], Mapper[Any, R], Limits],
     Coordinator[R],
 ]
@@ -98,14 +98,14 @@ def mapping_operator(
     make: _Make[R],
     iterated: type[Mapped[R]] | None = None,
 ) -> Operator[T, Flow[R]]:
-    """An operator that runs the flows that `mapper` makes.
+    """Return an operator that runs the flows that `mapper` returns.
 
     Args:
-        name: what it is called.
-        mapper: the user's.
-        limits: how they run.
-        make: makes a coordinator for a subscriber.
-        iterated: the source behind an upstream that is an iterator, if not `Mapped`.
+        name: the name of the operator.
+        mapper: the user's function.
+        limits: how many flows run at a time, and how much they prefetch.
+        make: creates a coordinator for a subscriber.
+        iterated: the class of the source behind an upstream that is an iterator, if not `Mapped`.
 
     Raises:
         TypeError: if `mapper` cannot be called.
@@ -128,7 +128,7 @@ def mapped(
     make: _Make[R],
     iterated: type[Mapped[R]] | None = None,
 ) -> Flow[R]:
-    """The flows that `mapping` makes of the items of `flow`, as one flow."""
+    """Return the flows that `mapping` makes of the items of `flow`, as one flow."""
     apply = partial(mapped, mapping=mapping, limits=limits, make=make, iterated=iterated)
     one = single(flow, mapping, apply)
     if one is not None:
@@ -140,13 +140,13 @@ def mapped(
 
 
 class Mapped(Publisher[R]):
-    """A publisher that makes a `Mapping` for each subscriber.
+    """A publisher that creates a `Mapping` for each subscriber.
 
     Args:
-        upstream: where the items come from.
-        mapping: makes flows of them.
-        limits: how these run.
-        make: makes the coordinator.
+        upstream: the flow whose items are mapped.
+        mapping: makes flows of the items.
+        limits: how many of these run at a time, and how much they prefetch.
+        make: creates the coordinator.
     """
 
     __slots__ = ("_mapping", "limits", "make", "prefetch", "upstream")
@@ -167,12 +167,12 @@ class Mapped(Publisher[R]):
 
     @property
     def upstreams(self) -> tuple[object, ...]:
-        """The inner flows, if they are known beforehand; for `flow explain`."""
+        """Return the inner flows, if they are known beforehand; for `flow explain`."""
         return known_inners(self.upstream)
 
     @property
     def inner_flows(self) -> str | None:
-        """Where they come from, for `flow explain`."""
+        """Describe where they come from, for `flow explain`."""
         told = self._mapping.told(self.upstream)
         return told and f"{told}, at most {self.limits.concurrency} at a time"
 
@@ -186,17 +186,17 @@ class Mapped(Publisher[R]):
 
 
 class Mapping(Coordinator[R], Generic[T, R]):
-    """Runs the flows that a mapper makes of the upstream's items, up to so many at a time.
+    """Runs the flows that a mapper makes of the upstream's items, up to a number at a time.
 
-    Demand for the upstream is `Concurrency`: as many as may run, and one more for each that is free
-    again. A subclass says what an inner flow is connected to, and what becomes of their items.
+    `Concurrency` requests of the upstream: as many as may run, and one more for each that is free
+    again. A subclass defines what an inner flow is connected to, and what happens to its items.
 
     Args:
         source: the upstream.
         downstream: gets the signals.
-        mapper: makes the flows.
-        limits: how they run.
-        outer: what receives the upstream's items, if it does more than `Outer`.
+        mapper: returns the flows.
+        limits: how many run at a time, and how much they prefetch.
+        outer: receives the upstream's items, if it does more than `Outer`.
     """
 
     __slots__ = ("_delay_error", "_errors", "_outer", "_source", "exhausted", "prefetch", "slots")
@@ -218,16 +218,16 @@ class Mapping(Coordinator[R], Generic[T, R]):
         kind = outer or Outer
         self._outer: Outer[T, R] | None = kind(self, mapper, limits.concurrency)
         self.exhausted = False
-        """No flow will be added any more."""
+        """True when no flow will be added any more."""
 
-    # -- for subclasses to say
+    # -- methods that subclasses define
 
     @abstractmethod
     def add(self, flow: Publisher[R]) -> bool:
         """Run an inner flow. In the upstream's thread, without the permit.
 
         Returns:
-            Whether its slot is free again; if not, `slots.freed` counts it when it is.
+            True if its slot is free again; if not, `slots.freed` counts it when it is.
         """
 
     @abstractmethod
@@ -235,7 +235,7 @@ class Mapping(Coordinator[R], Generic[T, R]):
         """Take the only item of an inner flow. In the upstream's thread, without the permit.
 
         Returns:
-            Whether its slot is free again; if not, it is when the item was given on.
+            True if its slot is free again; if not, it is when the item was sent.
         """
 
     # -- running
@@ -248,26 +248,26 @@ class Mapping(Coordinator[R], Generic[T, R]):
 
     @override
     def signal(self) -> None:
-        """Slots that were freed are filled without the permit."""
+        """Drain, then fill the slots that were freed, without the permit."""
         super().signal()
         slots = self.slots
         if slots.freed != slots.seen:
             slots.signal()
 
     def outer_ended(self, error: BaseException | None) -> None:
-        """The upstream has ended, or the mapper has failed. With the permit."""
+        """Note that the upstream has ended, or the mapper has failed. With the permit."""
         self.exhausted = True
         if error is not None:
             self.keep(error)
 
     def keep(self, error: BaseException) -> None:
-        """Something has failed: the flow does, now or when all have ended. With the permit."""
+        """Note an error: the flow fails, now or when all flows have ended. With the permit."""
         self._errors.append(error)
         if not self._delay_error:
             self.finish()
 
     def finish(self) -> None:
-        """All have ended. With the permit."""
+        """Send the end: all flows have ended. With the permit."""
         errors, self._errors = self._errors, []
         if errors:
             self.fail(combined(self.label, errors))
@@ -283,11 +283,11 @@ class Mapping(Coordinator[R], Generic[T, R]):
 
 
 class Outer(Input[T], Generic[T, R]):
-    """Receives the items of which flows are made. The mapper runs in its thread.
+    """Receives the items from which flows are made. The mapper runs in its thread.
 
     Args:
-        owner: runs the flows.
-        mapper: makes them.
+        owner: the coordinator that runs the flows.
+        mapper: returns them.
         concurrency: items to request at first.
     """
 
@@ -299,7 +299,7 @@ class Outer(Input[T], Generic[T, R]):
         self.mapper = mapper
         self.slots = owner.slots
         self.gate = Gate()
-        """Of the inner flow that runs in place: closed when the flow is over."""
+        """The gate of the inner flow that runs in place: closed when the flow has ended."""
         owner.slots.outer = self
 
     @override
@@ -308,7 +308,7 @@ class Outer(Input[T], Generic[T, R]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Makes a flow of it, and starts that."""
+        """Map the item, and start its flow."""
         if item is None:
             raise none_given("on_next")
         owner, slots = self.mapping, self.slots
@@ -322,7 +322,8 @@ class Outer(Input[T], Generic[T, R]):
             return
         slots.arrived = arrived
         mapper = self.mapper
-        function = mapper.function  # a call of a slot's value at once costs CPython 3.11 twice this
+        # A call of a slot's value at once costs twice this on CPython 3.11.
+        function = mapper.function
         try:
             flow = function(item)
             if not isinstance(flow, Flow):
@@ -353,7 +354,10 @@ class Outer(Input[T], Generic[T, R]):
             slots.signal()
 
     def taken(self) -> None:
-        """The only item of an inner flow had to wait, and was given on. With the permit."""
+        """Note that the only item of an inner flow, which had to wait, was sent.
+
+        With the permit.
+        """
         self.slots.freed += 1
 
     def _stop(self, error: BaseException) -> None:
@@ -370,17 +374,17 @@ class Outer(Input[T], Generic[T, R]):
 
 @final
 class Concurrency(SerialDrain):
-    """Where inner flows run: asks the upstream for as many items as are free.
+    """The slots of inner flows: requests as many items of the upstream as slots are free.
 
-    It asks without the operator's permit, in one thread at a time, and never within itself: an
+    It requests without the operator's permit, in one thread at a time, and never within itself: an
     upstream that sends within ``request`` runs in a loop, whatever its flows do.
 
-    What the upstream's thread frees by itself, by inner flows that end at once, is asked for when
-    it comes to 75 %, or when the upstream has sent all that was requested; a slot that an inner
-    flow has held is asked for at once.
+    Slots that the upstream's thread frees itself, by inner flows that end at once, are requested
+    again when they are 75 %, or when the upstream has sent all that was requested; a slot that an
+    inner flow has held is requested again at once.
 
     Args:
-        count: how many there are.
+        count: the number of slots.
     """
 
     __slots__ = (
@@ -402,17 +406,17 @@ class Concurrency(SerialDrain):
         # Any: only requests are made.
         self.outer: Outer[Any, Any] | None = None
         self.asked = count
-        """Items that were requested so far. Written here."""
+        """The number of items requested so far. Written here."""
         self.arrived = 0
-        """Items that came so far. Written by the upstream's thread."""
+        """The number of items that came so far. Written by the upstream's thread."""
         self.spare = 0
-        """Slots that were free again at once. Written by the upstream's thread."""
+        """The number of slots that were free again at once. Written by the upstream's thread."""
         self.freed = 0
-        """Slots that are free again. Written with the operator's permit."""
+        """The number of slots that are free again. Written with the operator's permit."""
         self.seen = 0
-        """`freed`, when this has asked last."""
+        """The value of `freed` at the last request."""
         self.look_at = self._limit
-        """The upstream's thread signals from the item of this number on; never above `asked`."""
+        """The upstream's thread signals from the item with this number on; never above `asked`."""
 
     @override
     def drain(self) -> None:
@@ -433,10 +437,10 @@ class Concurrency(SerialDrain):
 
 @final
 class One(Generic[R]):
-    """The only item of an inner flow that was called, as a `BufferedInput`.
+    """The only item of an inner flow that was called, in the form of a `BufferedInput`.
 
     Args:
-        item: waits for its turn.
+        item: the item; it waits for its turn.
     """
 
     __slots__ = ("_item",)
@@ -461,5 +465,5 @@ class One(Generic[R]):
 
     @property
     def waiting(self) -> int:
-        """How many items wait: one, or none."""
+        """Return the number of items that wait: one or none."""
         return 0 if self._item is EMPTY else 1

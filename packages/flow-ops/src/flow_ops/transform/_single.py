@@ -1,4 +1,4 @@
-"""Operators over a source that is one call make no operator at all (F06, F07)."""
+"""Operators without a subscription, over a source that is one call (F06, F07)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ R = TypeVar("R")
 def single(
     flow: Flow[T], mapper: Mapper[T, R], apply: Callable[[Flow[T]], Flow[R]]
 ) -> Flow[R] | None:
-    """The flow of the only item of `flow`, if it has no more than one; None if that is not known.
+    """Return the flow of the only item of `flow`, if it has at most one; None if that is not known.
 
     Args:
-        flow: what an operator is put behind.
-        mapper: makes flows of its items.
-        apply: what the operator makes of a flow, which may be known only when it is subscribed.
+        flow: the upstream of the operator.
+        mapper: returns flows for its items.
+        apply: applies the operator to a flow, which may be known only at the subscription.
     """
     called = call_of(flow)
     if called is not None:
@@ -39,13 +39,13 @@ def single(
 
 
 def resolved(flow: Flow[T]) -> Flow[T]:
-    """`flow`, or what it stands for if its source is deferred.
+    """Return `flow`, or the flow it stands for if its source is deferred.
 
     Raises:
-        BaseException: what the source raises when it is resolved.
+        BaseException: an error of the source when it is resolved.
     """
     while isinstance(source := source_of(flow), DeferredSource) and not stages_of(flow):
-        flow = cast("DeferredSource[T]", source).resolve()  # no stage: of the flow's own items
+        flow = cast("DeferredSource[T]", source).resolve()  # not a stage: the flow's own items
     return flow
 
 
@@ -54,13 +54,13 @@ class MappedCall(DeferredSource[R]):
     """The flow that a mapper makes of the one item of a source (F06, F07).
 
     Args:
-        source: of no or one item; called when this is subscribed, never before.
-        mapper: makes the flow.
+        source: a source of at most one item; called at the subscription, never before.
+        mapper: returns the flow.
     """
 
     __slots__ = ("_mapper", "_source")
 
-    # Any: the type of the items is between the source and the mapper.
+    # Any: only the source and the mapper know the type of the items.
     def __init__(self, source: CallableSource[Any], mapper: Mapper[Any, R]) -> None:
         self._source = source
         self._mapper = mapper
@@ -88,12 +88,12 @@ class MappedCall(DeferredSource[R]):
 
 @final
 class MappedLater(DeferredSource[R]):
-    """What an operator makes of a flow that is known when this is subscribed.
+    """The result of an operator over a flow that is known only at the subscription.
 
     Args:
-        upstream: has a deferred source, and no stage.
-        apply: what the operator makes of a flow.
-        label: for messages.
+        upstream: a flow with a deferred source, and without stages.
+        apply: applies the operator to a flow.
+        label: the operator, for messages.
     """
 
     __slots__ = ("_apply", "_label", "_upstream")

@@ -1,4 +1,4 @@
-"""What another flow decides about each item: of `map_when`, `filter_when`, `delay_until`."""
+"""The base of `map_when`, `filter_when` and `delay_until`: another flow decides about each item."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def deciding(
     decided: Callable[[Flow[R], T], Flow[S]],
     options: tuple[int, bool],
 ) -> Operator[T, Flow[S]]:
-    """`concat_map` with what `decided` makes of the mapper's flow and the item.
+    """Return a `concat_map` over the flows that `decided` makes of the mapper's flow and the item.
 
     Args:
-        name: that of the operator.
-        mapper: makes a flow of an item.
-        decided: makes of that flow, and of the item, the flow whose items come.
+        name: the name of the operator.
+        mapper: returns a flow for an item.
+        decided: called with that flow and the item; returns the flow whose items come.
         options: ``prefetch`` and ``delay_error``.
 
     Raises:
@@ -48,7 +48,7 @@ def deciding(
         detail += f", prefetch={prefetch}"
     if delay_error:
         detail += ", delay_error=True"
-    # What is a publisher and no flow, `flow_of` sees to.
+    # `flow_of` converts a publisher that is not a flow.
     mapping = Mapper(cast("Callable[[T], Flow[R]]", mapper), labelled(name, detail))
 
     def decide(item: T) -> Flow[S]:

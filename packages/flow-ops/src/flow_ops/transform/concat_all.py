@@ -1,4 +1,4 @@
-"""`concat_all`: the flows that a flow gives follow one another."""
+"""`concat_all`: the flows in a flow follow one another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 def concat_all(
     *, prefetch: int = DEFAULT_PREFETCH, delay_error: bool = False
 ) -> Operator[Flow[T], Flow[T]]:
-    """The items of the flows that a flow gives, one flow after the other.
+    """The items of the flows that come as items, one flow after the other.
 
     >>> import flow_core as flow
     >>> list(flow.just(flow.range(2), flow.just(7)).concat_all())
@@ -29,12 +29,12 @@ def concat_all(
 
     Args:
         prefetch: flows to request ahead of an upstream that pushes, and the most that wait.
-        delay_error: whether a flow that fails lets the others follow; its error comes at the end,
+        delay_error: whether the other flows follow one that fails; its error comes at the end,
             several as an ExceptionGroup.
 
     Raises:
         TypeError: if `prefetch` is not an int.
-        ValueError: if it is less than 1.
+        ValueError: if `prefetch` is less than 1.
     """
     check_prefetch(prefetch)
     detail = "" if prefetch == DEFAULT_PREFETCH else f"prefetch={prefetch}"

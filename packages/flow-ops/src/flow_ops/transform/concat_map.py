@@ -45,27 +45,27 @@ def concat_map(
     >>> list(flow.range(3).concat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
     [(1, 0), (2, 0), (2, 1)]
 
-    Demand: exact; what one inner flow has not used up, the next one gets. Without demand the mapper
-    is not called and no inner flow is started. An upstream that pushes is asked for `prefetch`
-    items, and for 75 % of that again whenever as many were mapped.
-    Thread: the mapper runs where the inner flow before has ended, or where demand came from when
-    there was none. An inner flow whose source is an iterator or a function runs right there, in
-    the operator's own loop; any other is subscribed to, and its items keep its thread.
-    Iteration: over a synchronous upstream ``for`` makes one loop of all, in its own thread. It
-    waits there for an inner flow that is asynchronous.
-    Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one is told that this may be
-    on another thread, so that its user code stays where it is. An upstream that is a constant
-    or a function makes no operator at all: the mapped flow is what is subscribed to.
-    Errors: what the upstream fails with comes in its place, after the inner flows of the items
-    before it.
+    Demand: exact; the next inner flow gets the demand that one has not used. Without demand the
+    mapper is not called and no inner flow is started. `prefetch` items are requested of an upstream
+    that pushes, and 75 % of that again whenever as many were mapped.
+    Thread: the mapper runs where the inner flow before has ended, or where the request came when
+    there was none. An inner flow whose source is an iterator or a function runs right there, in the
+    operator's own loop; any other is subscribed to, and its items keep its thread. Iteration: over
+    a synchronous upstream ``for`` makes one loop of all, in its own thread. It waits there for an
+    inner flow that is asynchronous.
+    Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one learns that this may be on
+    another thread, so that its user code stays where it is. If the upstream is a constant or a
+    function, there is no operator at all: the subscription goes to the mapped flow.
+    Errors: an error of the upstream comes in its place, after the inner flows of the items before
+    it.
 
     Args:
-        mapper: makes a flow of an item, when it is that item's turn; not None.
+        mapper: called with an item, when it is that item's turn; returns a flow, not None.
         prefetch: items to request of an upstream that pushes, and the most that wait for their
             turn.
-        delay_error: whether an inner flow that fails lets the others follow; its error comes at the
-            end, several as an ExceptionGroup. Otherwise it ends the flow at once. What the mapper
-            itself or the upstream raises ends the flow, with the errors that were delayed.
+        delay_error: whether the other flows follow an inner flow that fails; its error comes at the
+            end, several as an ExceptionGroup. Otherwise it ends the flow at once. An error of the
+            mapper itself or of the upstream ends the flow, with the errors that were delayed.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and
@@ -90,7 +90,7 @@ def concat_map(
 def concat_mapped(
     name: str, detail: str, mapping: Mapper[T, R], prefetch: int, delay_error: bool
 ) -> Operator[T, Flow[R]]:
-    """`concat_map` under another name, for operators that come down to it."""
+    """Return a `concat_map` under another name, for operators that are built on it."""
     apply = partial(_concat_mapped, mapping=mapping, prefetch=prefetch, delay_error=delay_error)
     return Operator(name, apply, detail)
 
@@ -98,7 +98,7 @@ def concat_mapped(
 def _concat_mapped(
     flow: Flow[T], *, mapping: Mapper[T, R], prefetch: int, delay_error: bool
 ) -> Flow[R]:
-    # Not a closure that refers to itself: flows die by reference count alone.
+    # Not a closure that refers to itself: reference counts alone free flows.
     apply = partial(_concat_mapped, mapping=mapping, prefetch=prefetch, delay_error=delay_error)
     mapped = single(flow, mapping, apply)
     if mapped is not None:
@@ -112,8 +112,8 @@ class ConcatMap(Publisher[R]):
     """The inner flows of `upstream`'s items, one after the other.
 
     Args:
-        upstream: where the items come from.
-        mapper: makes flows of them.
+        upstream: the flow whose items are mapped.
+        mapper: returns the inner flows.
         prefetch: items to request ahead.
         delay_error: whether errors of inner flows come at the end.
         eager: whether an inner flow is started without demand, so that its end is known.
@@ -121,7 +121,7 @@ class ConcatMap(Publisher[R]):
 
     __slots__ = ("_delay_error", "_eager", "_mapper", "_prefetch", "_upstream")
 
-    # Any: the type of the items is between the upstream and the mapper.
+    # Any: only the upstream and the mapper know the type of the items.
     def __init__(
         self,
         upstream: Flow[Any],
@@ -139,12 +139,12 @@ class ConcatMap(Publisher[R]):
 
     @property
     def upstream(self) -> Flow[Any]:
-        """Where the items come from that are mapped."""
+        """The flow whose items are mapped."""
         return self._upstream
 
     @property
     def prefetch(self) -> int:
-        """Items that are requested ahead, for `flow explain`."""
+        """The number of items that are requested ahead, for `flow explain`."""
         return self._prefetch
 
     @property
@@ -154,7 +154,7 @@ class ConcatMap(Publisher[R]):
 
     @property
     def inner_flows(self) -> str | None:
-        """Where they come from, for `flow explain`."""
+        """Describe where they come from, for `flow explain`."""
         told = self._mapper.told(self._upstream)
         return told and f"{told}, one after the other"
 
@@ -186,7 +186,7 @@ class ConcatMap(Publisher[R]):
 
 @final
 class IterableConcatMap(ConcatMap[R], IterableSource[R]):
-    """A `ConcatMap` over a synchronous upstream: those who iterate need no subscription."""
+    """A `ConcatMap` over a synchronous upstream, which needs no subscription to iterate over."""
 
     __slots__ = ()
 
@@ -194,12 +194,12 @@ class IterableConcatMap(ConcatMap[R], IterableSource[R]):
 
     @override
     def iterate(self) -> Iterator[R]:
-        """An asynchronous inner flow is waited for."""
+        """Iterate; wait for an inner flow that is asynchronous."""
         mapper, delay_error = self._mapper, self._delay_error
         function = mapper.function
         errors: list[BaseException] = []
         outer = self._upstream.iterate()
-        values: Iterator[Any] = outer  # Any, here and below: what the mapper takes
+        values: Iterator[Any] = outer  # Any, here and below: the type that the mapper takes
         others: list[Any] = []
         try:
             spliced = mapper.spliced
@@ -224,7 +224,7 @@ class IterableConcatMap(ConcatMap[R], IterableSource[R]):
                         if item is not None:
                             yield item
                     else:
-                        yield from flow  # its own loop looks for None
+                        yield from flow  # its own loop checks for None
                 except Exception as error:
                     throw_if_fatal(error)
                     errors.append(error)
@@ -241,7 +241,7 @@ class IterableConcatMap(ConcatMap[R], IterableSource[R]):
             close_iterator(outer)
         if errors:
             failure = combined(mapper.label, errors)
-            errors.clear()  # no cycle with this frame, which the traceback keeps
+            errors.clear()  # so that there is no cycle with this frame, which the traceback keeps
             try:
                 raise failure
             finally:

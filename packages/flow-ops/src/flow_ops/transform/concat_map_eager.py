@@ -42,27 +42,27 @@ def concat_map_eager(
     >>> list(flow.range(3).concat_map_eager(lambda n: flow.range(n).map(lambda m: (n, m))))
     [(1, 0), (2, 0), (2, 1)]
 
-    The result is that of `concat_map`, sooner. Others call it flat_map_sequential.
+    The result is that of `concat_map`, sooner. Other libraries call it flat_map_sequential.
 
-    Demand: exact. `concurrency` items are requested of the upstream, and one more for each
-    inner flow whose items were all given; `prefetch` items of each inner flow, which wait for its
-    turn, and 75 % of that again whenever as many were taken.
+    Demand: exact. `concurrency` items are requested of the upstream, and one more for each inner
+    flow whose items were all sent; `prefetch` items of each inner flow, which wait for its turn,
+    and 75 % of that again whenever as many were taken.
     Thread: the mapper runs where the upstream's item comes. Items come on the thread of the inner
     flow whose turn it is, or on whichever thread is at work.
-    Fusion: an inner flow with SYNC or ASYNC is polled when it is its turn, so that a synchronous
-    one runs no earlier; it is told that this may be on another thread. One that is a constant
-    or a function is not subscribed to, only called, where the mapper runs. An upstream that is one
-    makes no operator at all: the mapped flow is what is subscribed to.
-    Errors: the first one cancels everything else, and overtakes what waits.
+    Fusion: an inner flow with SYNC or ASYNC is polled when it is its turn, so a synchronous one
+    runs no earlier; it learns that this may be on another thread. An inner flow that is a constant
+    or a function is called where the mapper runs, and not subscribed to. If the upstream is one,
+    there is no operator at all: the subscription goes to the mapped flow.
+    Errors: the first one cancels everything else, and overtakes the items that wait.
 
     Args:
-        mapper: makes a flow of an item; not None.
-        concurrency: how many inner flows are subscribed at a time; the one whose turn it is and
-            those that have ended before their turn are among them.
+        mapper: called with an item; returns a flow, not None.
+        concurrency: how many inner flows are subscribed at a time, including the one whose turn it
+            is, and those that have ended before their turn.
         prefetch: items to request of each inner flow ahead, and the most of each that wait.
         delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
-            have ended; several as an ExceptionGroup. An upstream whose item cannot be mapped is
-            cancelled.
+            have ended; several are raised as an ExceptionGroup. An upstream whose item cannot be
+            mapped is cancelled.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and
@@ -83,13 +83,13 @@ def concat_map_eager(
 
 @final
 class ConcatMapEager(Mapping[T, R], Generic[T, R]):
-    """Gives the items of inner flows in the order of these.
+    """Sends the items of inner flows in the order of these flows.
 
     Args:
         source: the upstream.
         downstream: gets the signals.
-        mapper: makes the inner flows.
-        limits: how they run.
+        mapper: returns the inner flows.
+        limits: how many run at a time, and how much they prefetch.
     """
 
     __slots__ = ("_failing", "_line")
@@ -103,7 +103,7 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
     ) -> None:
         super().__init__(source, downstream, mapper, limits)
         self._line: deque[BufferedInput[R] | One[R]] = deque()
-        """Inner flows; the first one's turn it is. Appended to by the upstream's thread."""
+        """The inner flows; the first one has its turn. The upstream's thread appends to it."""
         self._failing = False
 
     @override
@@ -176,7 +176,7 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
         return sum(inner.waiting for inner in snapshot(self._line))
 
     def _fail_first(self) -> None:
-        """One of the inner flows has failed: that overtakes what waits."""
+        """Fail: an error of an inner flow overtakes the items that wait."""
         self._failing = False
         for inner in tuple(self._line):
             if isinstance(inner, BufferedInput) and inner.error is not None:

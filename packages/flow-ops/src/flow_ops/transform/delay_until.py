@@ -1,4 +1,4 @@
-"""`delay_until`: each item when a flow made of it has completed."""
+"""`delay_until`: each item when another flow has completed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def delay_until(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[T]]:
-    """Each item when the flow that `mapper` makes of it has completed.
+    """Each item when the flow that `mapper` returns for it has completed.
 
     >>> import flow_core as flow
     >>> list(flow.just("a", "b").delay_until(lambda _: flow.range(3)))
@@ -33,14 +33,14 @@ def delay_until(
     The items of these flows are dropped. One item at a time, in order.
 
     Demand, thread and fusion are those of `concat_map`; a flow is asked for all of its items.
-    Errors: those of the flow, and of what `mapper` raises. The item of a flow that fails is
+    Errors: those of the flows, and those that `mapper` raises. The item of a flow that fails is
     dropped.
 
     Args:
-        mapper: makes a flow of an item; not None.
+        mapper: called with an item; returns a flow, not None.
         prefetch: items to request of an upstream that pushes, and the most that wait.
         delay_error: whether the other items follow when one of these flows has failed; its error
-            comes at the end.
+            comes at the end, then.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `mapper` gives None.
@@ -52,7 +52,7 @@ def delay_until(
     return deciding("delay_until", mapper, _then, (prefetch, delay_error))
 
 
-def _then(made: Flow[Any], item: T) -> Flow[T]:  # Any: they are dropped
+def _then(made: Flow[Any], item: T) -> Flow[T]:  # Any: the items are dropped
     called = call_of(made)
     if called is not None:
         return from_callable(lambda: (called.call(), item)[1])

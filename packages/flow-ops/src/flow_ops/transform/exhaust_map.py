@@ -1,4 +1,4 @@
-"""`exhaust_map`: each item becomes a flow, but for those that come while one runs."""
+"""`exhaust_map`: each item becomes a flow, except items that come while one runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 def exhaust_map(
     mapper: Callable[[T], Convertible[R]], *, delay_error: bool = False
 ) -> Operator[T, Flow[R]]:
-    """Each item becomes a flow, but for those that come while such a flow runs: they are dropped.
+    """Each item becomes a flow, except items that come while such a flow runs: they are dropped.
 
     >>> import flow_core as flow
     >>> from flow_testing import TestSubscriber, VirtualClock
@@ -34,17 +34,18 @@ def exhaust_map(
     >>> seen.items
     [0, 3]
 
-    A click that starts what is running already is left alone, say. `flat_map` runs it as well,
-    `switch_map` in the place of the first, `concat_map` behind it.
+    It suits a click that starts something: a second click changes nothing while it runs. `flat_map`
+    would run both at once, `switch_map` only the second, `concat_map` one after the other.
 
     Demand: everything is requested of the upstream, and 128 items ahead of an inner flow, which
-    counts as running while they wait.
+    counts as running while its items wait.
     Thread: the mapper runs where the upstream's item comes. Fusion: none.
     Errors: the first one cancels everything else. Items that are dropped go to the dropped-items
     hook.
 
     Args:
-        mapper: makes a flow of an item, or what `flow_core.from_` makes one of; not None.
+        mapper: called with an item; returns a flow, or anything that `flow_core.from_` converts;
+            not None.
         delay_error: whether an error comes when the other flow has ended.
 
     Raises:

@@ -1,4 +1,4 @@
-"""`expand`: each item becomes a flow, and so does each item of that."""
+"""`expand`: each item becomes a flow, and so does each item of that flow."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["expand"]
 T = TypeVar("T")
 
 CAPACITY: Final = 65_536
-"""How much may wait to be expanded, unless the user says."""
+"""The number of items that may wait to be expanded, unless the user gives it."""
 
 
 def expand(
     mapper: Callable[[T], Flow[T]], *, depth_first: bool = False, capacity: int = CAPACITY
 ) -> Operator[T, Flow[T]]:
-    """Each item, and those of the flow that `mapper` makes of it, and so on: a tree, walked.
+    """Walk a tree: each item, the items of the flow that `mapper` returns for it, and so on.
 
     >>> import flow_core as flow
     >>> children = {"a": "bc", "b": "de", "c": "f"}
@@ -44,25 +44,25 @@ def expand(
     a b d e c f
 
     Breadth first, the items of the upstream come first, then those of their flows, in order, one
-    flow at a time. Depth first, an item is followed by all that comes of it; then the next one is
-    wanted of the flow that it came from, which has been waiting.
+    flow at a time. Depth first, an item is followed by all its descendants; then the next item is
+    requested of the flow that it came from, which has been waiting.
 
     Demand: exact. Breadth first, a flow is asked for as many items as the downstream wants, and the
     next one starts when it has ended; depth first, one item is requested of each flow that waits,
-    and without demand the mapper is not called.
-    Memory: breadth first, each item waits until its flow's turn comes: these are the items of a
-    whole level, at most `capacity`. Depth first, each level has one flow that waits, and at most
-    `capacity` levels are entered. What is beyond that ends the flow with MissingBackpressureError:
-    a tree cannot be asked to grow slowly.
-    Thread: the mapper runs where the flow before has ended, or its item came, or where demand came
-    from. Items keep the thread of their flow.
+    and without demand the mapper is not called. Memory: breadth first, each item waits until its
+    flow's turn comes: these are the items of a whole level, at most `capacity`. Depth first, each
+    level has one flow that waits, and at most `capacity` levels are entered. More than that ends
+    the flow with MissingBackpressureError: a tree cannot be slowed down.
+    Thread: the mapper runs where the flow before has ended, where its item came, or where the
+    request came. Items keep the thread of their flow.
     Fusion: depth first, a flow with SYNC or ASYNC is polled; breadth first, as `concat`.
     Errors: the first one ends the flow.
 
     Args:
-        mapper: makes a flow of each item; an empty one for a leaf; not None.
-        depth_first: whether what comes of an item comes before its siblings.
-        capacity: items that may wait to be expanded; depth first, levels of the tree.
+        mapper: returns a flow for each item, an empty one for a leaf; not None.
+        depth_first: whether the descendants of an item come before its siblings.
+        capacity: how many items may wait to be expanded; depth first, how many levels the tree may
+            have.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None.
@@ -94,7 +94,7 @@ def expand(
 
 
 def _by_level(flow: Flow[T], mapper: Mapper[T, T], capacity: int) -> Flow[T]:
-    """A walk by levels: flows follow one another, and what they give says which."""
+    """Return a walk by levels: flows follow one another, and their items decide on the next ones."""
     waiting: deque[T] = deque()
 
     def remember(item: T) -> None:
@@ -111,7 +111,7 @@ def _by_level(flow: Flow[T], mapper: Mapper[T, T], capacity: int) -> Flow[T]:
 
 @final
 class _Levels(IterableSource[Flow[T]]):
-    """The flows of a walk by levels: asked for the next one when the one before has ended."""
+    """The flows of a walk by levels: the next one is requested when the one before has ended."""
 
     __slots__ = ("_flow", "_mapper", "_waiting")
 
@@ -131,7 +131,7 @@ class _Levels(IterableSource[Flow[T]]):
         while waiting:
             try:
                 item = waiting.popleft()
-            except IndexError:  # it was cancelled, and what waited was let go of
+            except IndexError:  # it was cancelled, and the items that waited were dropped
                 return
             yield _made(self._mapper, item)
 
@@ -149,15 +149,15 @@ def _made(mapper: Mapper[T, T], item: T) -> Flow[T]:
 
 @final
 class ExpandDepth(Coordinator[T], Generic[T]):
-    """A walk depth first: a stack of flows, of which the last one is asked for an item.
+    """A walk depth first: a stack of flows, the last of which is asked for an item.
 
-    The mapper is called with the permit: nothing else goes on meanwhile.
+    The mapper is called with the permit: nothing else happens meanwhile.
 
     Args:
         source: the upstream.
         downstream: gets the signals.
-        mapper: makes the flows.
-        capacity: how many flows the stack may have, but for the upstream.
+        mapper: returns the flows.
+        capacity: how many flows the stack may have, without the upstream.
     """
 
     __slots__ = ("_capacity", "_last", "_mapper", "_source", "_stack")
@@ -176,7 +176,7 @@ class ExpandDepth(Coordinator[T], Generic[T]):
         self._capacity = capacity
         self._stack: list[BufferedInput[T] | One[T]] = []
         self._last: T | Empty = EMPTY
-        """The item that was given last, and not expanded yet."""
+        """The item that was sent last, and not expanded yet."""
 
     @override
     def open(self) -> None:
@@ -215,7 +215,7 @@ class ExpandDepth(Coordinator[T], Generic[T]):
 
     @override
     def closed(self) -> None:
-        self._last = EMPTY  # it was given on
+        self._last = EMPTY  # it was sent
         self._source = None
         stack = self._stack
         while stack:
@@ -247,7 +247,7 @@ class ExpandDepth(Coordinator[T], Generic[T]):
     def _enter(self, flow: Flow[T]) -> None:
         level: BufferedInput[T] = BufferedInput(self, 1)
         self._stack.append(level)
-        self._source = None  # not before: a walk that has neither is at its end
+        self._source = None  # not before: a walk that has neither has ended
         self.connect(flow, level)
         if self.over:
             level.close()

@@ -1,4 +1,4 @@
-"""`filter_when`: items for which a flow made of them says so."""
+"""`filter_when`: items for which another flow gives something true."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def filter_when(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[T]]:
-    """Items for which the first item of the flow that `predicate` makes is true.
+    """Items for which the first item of the flow that `predicate` returns is true.
 
     >>> import flow_core as flow
     >>> list(flow.range(4).filter_when(lambda n: flow.just(n % 2 == 1)))
@@ -33,13 +33,13 @@ def filter_when(
     its first item.
 
     Demand, thread and fusion are those of `concat_map`.
-    Errors: those of the flow, and of what `predicate` raises.
+    Errors: those of the flows, and those that `predicate` raises.
 
     Args:
-        predicate: makes a flow of an item; not None.
+        predicate: called with an item; returns a flow, not None.
         prefetch: items to request of an upstream that pushes, and the most that wait.
         delay_error: whether the other items follow when one of these flows has failed; its error
-            comes at the end.
+            comes at the end, then.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `predicate` gives None.

@@ -25,32 +25,32 @@ def flat_map(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[R]]:
-    """Each item becomes a flow; their items come as they come.
+    """Each item becomes a flow; the items of all these flows come as they arrive.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).flat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
     [(1, 0), (2, 0), (2, 1)]
 
-    Demand: exact. `concurrency` items are requested of the upstream, and one more for each
-    inner flow that has ended; for those that ended as soon as they were subscribed to, at 75 %.
-    `prefetch` items of each inner flow, and 75 % of that again whenever as many were taken. What
-    waits for demand is given in the order in which it came. Who iterates over synchronous flows
-    asks for an item when they want it.
-    Thread: the mapper runs where the upstream's item comes; nobody waits for it meanwhile. Items
-    come on the threads of the inner flows, one at a time; what waited for demand, or for the item
-    of another thread, on whichever thread is at work.
+    Demand: exact. `concurrency` items are requested of the upstream, and one more for each inner
+    flow that has ended; for those that ended as soon as they were subscribed to, at 75 %.
+    `prefetch` items of each inner flow, and 75 % of that again whenever as many were taken. Items
+    that wait for demand come in the order in which they arrived. Iteration over synchronous flows
+    takes items one by one.
+    Thread: the mapper runs where the upstream's item comes; no other thread waits for it. Items
+    come on the threads of the inner flows, one at a time; an item that waited for demand, or while
+    another thread's item was sent, comes on whichever thread is at work.
     Fusion: none: an inner flow that is an iterator which blocks would stop the others. One that is
-    a constant or a function is not subscribed to, only called, where the mapper runs. An upstream
-    that is one makes no operator at all: the mapped flow is what is subscribed to.
-    Errors: the first one cancels everything else, and overtakes what waits.
+    a constant or a function is called where the mapper runs, and not subscribed to. If the upstream
+    is one, there is no operator at all: the subscription goes to the mapped flow.
+    Errors: the first one cancels everything else, and overtakes the items that wait.
 
     Args:
-        mapper: makes a flow of an item; not None.
+        mapper: called with an item; returns a flow, not None.
         concurrency: how many inner flows run at a time.
         prefetch: items to request of each inner flow ahead, and the most of each that wait.
         delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
-            have ended; several as an ExceptionGroup. An upstream whose item cannot be mapped is
-            cancelled.
+            have ended; several are raised as an ExceptionGroup. An upstream whose item cannot be
+            mapped is cancelled.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and

@@ -1,4 +1,4 @@
-"""`map_when`: the first item of a flow made of each item."""
+"""`map_when`: the first item of a flow for each item."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def map_when(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[R]]:
-    """The first item of the flow that `mapper` makes of each item: a map that takes its time.
+    """The first item of the flow that `mapper` returns for each item: an asynchronous map.
 
     >>> import flow_core as flow
     >>> list(flow.range(4).map_when(lambda n: flow.range(n, 2 * n).map(lambda m: (n, m))))
@@ -33,13 +33,13 @@ def map_when(
     its first item.
 
     Demand, thread and fusion are those of `concat_map`.
-    Errors: those of the flow, and of what `mapper` raises.
+    Errors: those of the flows, and those that `mapper` raises.
 
     Args:
-        mapper: makes a flow of an item; not None.
+        mapper: called with an item; returns a flow, not None.
         prefetch: items to request of an upstream that pushes, and the most that wait.
         delay_error: whether the other items follow when one of these flows has failed; its error
-            comes at the end.
+            comes at the end, then.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `mapper` gives None.
@@ -53,5 +53,5 @@ def map_when(
 
 def _first(made: Flow[R], _: object) -> Flow[R]:
     if call_of(made) is not None:
-        return made  # has no more than one
+        return made  # it has at most one item
     return made.take(1)

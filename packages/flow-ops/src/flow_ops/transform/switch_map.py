@@ -1,4 +1,4 @@
-"""`switch_map`: each new inner flow takes the place of the one before."""
+"""`switch_map`: each new inner flow replaces the one before."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ R = TypeVar("R")
 def switch_map(
     mapper: Callable[[T], Convertible[R]], *, delay_error: bool = False
 ) -> Operator[T, Flow[R]]:
-    """Each item becomes a flow, which takes the place of the one before: that is cancelled.
+    """Each item becomes a flow, which replaces the one before: that one is cancelled.
 
     >>> import flow_core as flow
     >>> pages = flow.range(3).switch_map(lambda n: flow.just(f"page {n}").hide())
@@ -40,26 +40,26 @@ def switch_map(
     >>> list(pages.iterate(prefetch=1))
     ['page 0', 'page 2']
 
-    Which items of an inner flow still come depends on how fast they are, and on demand: when an
-    item of the upstream has come, no more of them do. It completes with the last inner flow, when
-    the upstream has completed, too.
+    Which items of an inner flow still come depends on how fast they are, and on demand: none comes
+    once the upstream has sent another item. It completes with the last inner flow, when the
+    upstream has completed, too.
 
-    Demand: exact; an inner flow is asked for all that is outstanding when it begins, and for no
-    more, so that none of its items waits here. Everything is requested of the upstream: its items
-    never wait, either.
+    Demand: exact; an inner flow is asked for all outstanding items when it begins, and for no more,
+    so that none of its items waits here. Everything is requested of the upstream: its items never
+    wait, either.
     Thread: the mapper runs in that of the upstream, where the inner flow is subscribed to as well;
     items keep the thread of their flow. An inner flow that is a constant or a function is called
-    there, and its item comes there, or waits for demand. An upstream that is one makes no operator
-    at all: the mapped flow is what is subscribed to.
+    there, and its item comes there, or waits for demand. If the upstream is one, there is no
+    operator at all: the subscription goes to the mapped flow.
     Fusion: none.
-    Errors: the first one, of the upstream or of the current inner flow, cancels the other. What an
-    inner flow fails with when it was cancelled goes to the dropped-errors hook.
+    Errors: the first one, of the upstream or of the current inner flow, cancels the other. An error
+    of an inner flow that was cancelled goes to the dropped-errors hook.
 
     Args:
-        mapper: makes a flow of an item; not None.
+        mapper: called with an item; returns a flow, not None.
         delay_error: whether errors come when the upstream and the last inner flow have ended;
-            several as an ExceptionGroup. What the mapper itself raises ends the flow at once, with
-            the errors that were delayed.
+            several are raised as an ExceptionGroup. An error of the mapper itself ends the flow at
+            once, with the errors that were delayed.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None.
@@ -75,7 +75,7 @@ def switch_map(
 def switching(
     name: str, detail: str, mapper: Callable[[T], Convertible[R]], delay_error: bool
 ) -> Operator[T, Flow[R]]:
-    """See `switch_map`; under another name."""
+    """Return a `switch_map` under another name."""
     if delay_error:
         detail += ", delay_error=True" if detail else "delay_error=True"
     mapping = Mapper(mapper, labelled(name, detail))
@@ -95,15 +95,16 @@ def _switched(flow: Flow[T], *, mapping: Mapper[T, R], delay_error: bool) -> Flo
 class SwitchMap(Mapping[T, R], Generic[T, R]):
     """Runs `switch_map`.
 
-    The upstream's thread disconnects an inner flow, makes the next one, and subscribes to it. Who
-    has the permit makes that one the current one, when no other's item is on its way any more:
-    only then it is known what is outstanding, and asked for. If it is subscribed to already, who
-    asks has left the permit, so that a synchronous inner flow sends its items one by one.
+    The upstream's thread disconnects an inner flow, makes the next one, and subscribes to it. The
+    holder of the permit makes that one the current one, when no item of another one is being sent
+    any more: only then are the outstanding items known, and requested. If it is subscribed to
+    already, they are requested without the permit, so that a synchronous inner flow sends its items
+    one by one.
 
     Args:
         source: the upstream.
         downstream: gets the signals.
-        mapper: makes the inner flows.
+        mapper: returns the inner flows.
         delay_error: whether errors come at the end.
     """
 
@@ -119,17 +120,18 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
         every = Limits(UNBOUNDED, UNBOUNDED, delay_error)
         super().__init__(source, downstream, mapper, every, SwitchedInput)
         self._last: Listener[R] | None = None
-        """The last inner flow that was made. Of the upstream's thread."""
+        """The last inner flow that was made. Used by the upstream's thread."""
         self._current: Listener[R] | None = None
-        """The inner flow that may be asked for items. Like the next one, guarded by `_lock`."""
+        """The inner flow that may be asked for items. Guarded by `_lock`, like the next
+        attribute."""
         self._asked = 0
-        """How much of all that was ever requested the current one knows, or others have sent."""
+        """How much of all demand was passed to the current flow, or was met by others."""
         self._has_to_ask = False
-        """There is a new current one, which was subscribed to before."""
+        """True if there is a new current flow, which was subscribed to before."""
         self._asking: set[int] = set()
-        """The threads that ask right now."""
+        """The threads that are requesting right now."""
         self._only: deque[R] = deque()
-        """The item of an inner flow that was called, if it waits for demand."""
+        """The item of an inner flow that was called, while it waits for demand."""
 
     # -- demand
 
@@ -141,17 +143,17 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
 
     @override
     def signal(self) -> None:
-        """Then asks a new inner flow for what is outstanding."""
+        """Drain, then request the outstanding items of a new inner flow."""
         super().signal()
         if self._has_to_ask:
             self._has_to_ask = False
             self._ask()
 
     def _ask(self) -> None:
-        """Request what the current inner flow does not know of yet. Without the permit.
+        """Request the demand that the current inner flow has not got yet. Without the permit.
 
-        Within itself it does nothing, since the same thread will come to look again: the stack does
-        not grow, whatever the inner flows and the downstream do within a request.
+        Within itself it does nothing, since the same thread will look again: the stack does not
+        grow, whatever the inner flows and the downstream do within a request.
         """
         asking, thread = self._asking, get_ident()
         if thread in asking:
@@ -172,7 +174,7 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
     # -- in the upstream's thread, without the permit
 
     def leave(self) -> None:
-        """There is a new item: nothing of the inner flow before is given any more."""
+        """Send nothing more of the inner flow before: there is a new item."""
         replaced, self._last = self._last, None
         if replaced is not None:
             self.disconnect(replaced)
@@ -199,7 +201,7 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
     # -- with the permit
 
     def _switch(self, inner: Listener[R]) -> None:
-        """Have `inner` go on, unless it was replaced meanwhile."""
+        """Make `inner` the current flow, unless it was replaced meanwhile."""
         with self._lock:
             if inner.gone:
                 return
@@ -247,7 +249,7 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
 
 @final
 class SwitchedInput(Outer[T, R], Generic[T, R]):
-    """Receives the items of which flows are made. The mapper runs in its thread."""
+    """Receives the items from which flows are made. The mapper runs in its thread."""
 
     __slots__ = ("_switching",)
 
@@ -257,7 +259,7 @@ class SwitchedInput(Outer[T, R], Generic[T, R]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """The inner flow before ends here, whatever the mapper does."""
+        """End the inner flow before, whatever the mapper does, and start the next one."""
         if item is not None and not self.done:
             self._switching.leave()
         super().on_next(item)

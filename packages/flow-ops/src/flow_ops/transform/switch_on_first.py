@@ -1,4 +1,4 @@
-"""`switch_on_first`: the first signal decides what becomes of the flow."""
+"""`switch_on_first`: the first signal decides what the flow becomes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ R = TypeVar("R")
 def switch_on_first(
     transformer: Callable[[Notification[T], Flow[T]], Flow[R]],
 ) -> Operator[T, Flow[R]]:
-    """Have the first signal decide what becomes of the whole flow.
+    """Let the first signal decide what the whole flow becomes.
 
     >>> import flow_core as flow
     >>> from flow_core.notifications import OnNext
@@ -43,22 +43,22 @@ def switch_on_first(
     >>> list(flow.just(10, 1, 2).switch_on_first(scaled))
     [10, 20]
 
-    The transformer gets the first signal and a flow of all, the first one included; what it returns
-    is what the downstream gets. The whole flow can be subscribed to once, then or later, or not at
-    all: its source is cancelled when what was returned has ended.
+    The transformer gets the first signal and the whole flow, including the first item; the
+    downstream gets the flow that it returns. The whole flow can be subscribed to once, then or
+    later, or not at all: its source is cancelled when the returned flow has ended.
 
-    Demand: one item is requested of the upstream at first, to have something to decide on; what
-    follows is up to the flow that was returned. Where that is the whole one, demand is passed on:
-    no more is requested in all than by the downstream, except that first item.
+    Demand: one item is requested of the upstream at first, for the decision; what follows depends
+    on the flow that was returned. If that is the whole flow, demand is passed on: no more is
+    requested in all than by the downstream, except that first item.
     Thread: the transformer runs in that of the upstream, where its flow is subscribed to as well.
     Fusion: none.
-    Errors: those of the returned flow, and what the transformer raises. An error of the upstream is
-    a first signal like any other, or comes by the whole flow; if nobody listens to that, it goes to
-    the dropped-errors hook.
+    Errors: those of the returned flow, and those that the transformer raises. An error of the
+    upstream is a first signal like any other, or comes in the whole flow; if that has no
+    subscriber, it goes to the dropped-errors hook.
 
     Args:
-        transformer: makes a flow of the first signal (`OnNext`, `OnError` or `OnComplete`) and the
-            whole flow; called once for each subscriber.
+        transformer: called once for each subscriber, with the first signal (`OnNext`, `OnError` or
+            `OnComplete`) and the whole flow; returns a flow.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the transformer gives
@@ -85,9 +85,9 @@ class SwitchOnFirst(Passing[R], Generic[T, R]):
 
     Args:
         source: the upstream.
-        transformer: the user's.
+        transformer: the user's function.
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = ("_head", "_source", "_transformer")
@@ -111,7 +111,10 @@ class SwitchOnFirst(Passing[R], Generic[T, R]):
             self.connect(self._source, head)
 
     def begin(self, first: Notification[T], rest: Rest[T]) -> None:
-        """The first signal has come. In the upstream's thread, without the permit."""
+        """Pass on what the transformer makes of the first signal.
+
+        In the upstream's thread, without the permit.
+        """
         try:
             made = as_flow(
                 self._transformer(first, Flow(Whole(rest, self.label))), "the transformer"
@@ -134,10 +137,10 @@ class SwitchOnFirst(Passing[R], Generic[T, R]):
 
 @final
 class Head(Input[T]):
-    """Receives the upstream: the first signal for the transformer, all for the whole flow.
+    """Receives the upstream: the first signal for the transformer, all signals for the whole flow.
 
     Args:
-        owner: has the transformer.
+        owner: the operator, with the transformer.
     """
 
     __slots__ = ("_deciding", "_rest")
@@ -187,7 +190,7 @@ class Head(Input[T]):
         self._deciding.begin(OnComplete() if error is None else OnError(error), rest)
 
     def close(self) -> None:
-        """The flow is over. With the permit."""
+        """Stop: the flow has ended. With the permit."""
         rest, self._rest = self._rest, None
         if rest is not None:
             rest.close()
@@ -195,13 +198,13 @@ class Head(Input[T]):
 
 @final
 class Rest(SerialDrain, Publisher[T], Subscription, Generic[T]):
-    """The subscription to the whole flow: the first item, and then what the upstream sends.
+    """The subscription to the whole flow: the first item, and then those that the upstream sends.
 
-    The upstream is requested for more when the first item was delivered: until then it can do
-    nothing but end. What was requested before waits here.
+    More items are requested of the upstream when the first item was delivered: until then it can
+    only end. Demand that comes before that waits here.
 
     Args:
-        head: is requested.
+        head: the input to request of.
         first: the first item; EMPTY if there is none.
     """
 
@@ -223,25 +226,25 @@ class Rest(SerialDrain, Publisher[T], Subscription, Generic[T]):
         self._head: Head[T] | None = head
         self._first = first
         self._free = [True]
-        """Nobody has subscribed: popped by who does."""
+        """Not empty while there is no subscriber: the one that pops the entry subscribes."""
         self._lock = Lock()
-        """Guards the next two. Nothing is called under it."""
+        """Guards the next two. Never held while calling out."""
         self._has_passed = first is EMPTY
-        """The first item was delivered: requests are passed on."""
+        """True when the first item was delivered: requests are passed on."""
         self._owed = 0
-        """What was requested before that."""
+        """The demand from before that."""
         self._end: tuple[BaseException | None] | None = None
-        """What the upstream has ended with."""
+        """The end of the upstream, if it has ended."""
         self._is_news = first is not EMPTY
-        """The end is not what the transformer was told first."""
+        """True if the end is not the first signal, which the transformer got."""
         self._is_over = False
-        """Cancelled: nothing is delivered any more."""
+        """True when it was cancelled: nothing is delivered any more."""
         self._target: CoreSubscriber[T] | None = None
 
     # -- from the upstream
 
     def next(self, item: T) -> None:
-        """An item after the first one."""
+        """Take an item after the first one."""
         target = self._target
         if self._has_passed and target is not None:
             target.on_next(item)
@@ -249,20 +252,20 @@ class Rest(SerialDrain, Publisher[T], Subscription, Generic[T]):
         hooks.drop_item(item)
         head = self._head
         if head is not None and not self._is_over:
-            upstream = head.upstream  # read once: a cancel takes it away
+            upstream = head.upstream  # read once: a cancel clears it
             if upstream is not None:
                 hooks.cancel(upstream)
             head.on_error(overflow(head.owner.label, who="the upstream"))
 
     def end(self, error: BaseException | None) -> None:
-        """The upstream has ended."""
+        """Note that the upstream has ended."""
         self._end = (error,)
         self.signal()
 
     # -- from the downstream
 
     def take(self) -> bool:
-        """Whether the caller may subscribe: the first one that asks, as long as the flow runs."""
+        """Return whether the caller may subscribe: only the first one, as long as the flow runs."""
         try:
             return self._free.pop() and not self._is_over
         except IndexError:
@@ -270,11 +273,11 @@ class Rest(SerialDrain, Publisher[T], Subscription, Generic[T]):
 
     @override
     def subscribe(self, target: Subscriber[T], /) -> None:
-        """Once, and with an input that keeps the rules."""
+        """Subscribe, once, with an input that follows the rules."""
         downstream = core_subscriber(target)
         downstream.on_subscribe(self)
-        # Not before: nothing is delivered before on_subscribe has returned (§1.9). The permit would
-        # not do, which the upstream's thread may have, with the end.
+        # Not before: nothing is delivered before on_subscribe has returned (§1.9). The permit is
+        # not enough: the upstream's thread may have it, with the end.
         self._target = downstream
         self.signal()
 
@@ -343,8 +346,8 @@ class Whole(Publisher[T]):
     """The whole flow, for one subscriber.
 
     Args:
-        rest: gives its items.
-        label: the operator and its place, for messages.
+        rest: the subscription with its items.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = ("_label", "_rest")
