@@ -454,7 +454,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         loop: asyncio.AbstractEventLoop | None = None,
         clock: Clock | None = None,
     ) -> ParallelFlow[T_co]:
-        """Each item as it is, once an action for it is done; several are at work at a time.
+        """Each item unchanged, once an action for it is done; several actions run at a time.
 
         In each rail; see `Flow.do_concurrent`.
         """
@@ -837,7 +837,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         loop: asyncio.AbstractEventLoop | None = None,
         clock: Clock | None = None,
     ) -> ParallelFlow[Any]:
-        """Each item replaced by what a function makes of it, several of which are at work at a time.
+        """The result of a function for each item; several calls run at a time.
 
         In each rail; see `Flow.map_concurrent`.
         """

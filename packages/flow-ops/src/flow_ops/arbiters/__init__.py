@@ -1,11 +1,11 @@
-"""What hands the demand of one downstream from one source over to the next.
+"""Arbiters: they hand the demand of one downstream over from one source to the next.
 
-Three of them, by what they serialise:
+There are three, which serialise different things:
 
-* `ProducerArbiter`: the bookkeeping alone, with the calls to producers in a row.
+* `ProducerArbiter`: only the bookkeeping, with the calls to producers one after the other.
 * `SubscriptionArbiter`: the same for subscriptions, which can be cancelled, with less locking.
 * `SwitchArbiter`: the bookkeeping together with the items, so that a source may be replaced at any
-  time. The operators of `flow_ops.sequence` are made of it.
+  time. The operators of `flow_ops.sequence` are built on it.
 """
 
 from flow_ops.arbiters.producer_arbiter import Producer, ProducerArbiter

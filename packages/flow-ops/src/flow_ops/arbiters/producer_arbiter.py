@@ -1,4 +1,4 @@
-"""`ProducerArbiter`: what one producer has not delivered is requested of the next."""
+"""`ProducerArbiter`: items that one producer has not delivered are requested of the next."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Producer", "ProducerArbiter"]
 
 
 class Producer(Protocol):
-    """Whatever can be asked for items: a `Subscription`, or less."""
+    """Anything that can be asked for items: a `Subscription`, or less."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class _NullProducer(Producer):
     __slots__ = ()
 
     def request(self, n: int, /) -> None:
-        """Not called: it only stands for "no producer any more"."""
+        """Do nothing: it only stands for "no producer any more"."""
 
 
 _NULL_PRODUCER: Final = _NullProducer()
@@ -36,7 +36,7 @@ _NULL_PRODUCER: Final = _NullProducer()
 
 @final
 class ProducerArbiter:
-    """Keeps the account of requested and produced items while producers come and go.
+    """Keeps count of requested and produced items while producers come and go.
 
     >>> class Printing:
     ...     def __init__(self, name):
@@ -52,19 +52,18 @@ class ProducerArbiter:
     >>> arbiter.set(Printing("second"))
     second 10
 
-    Calls may come from any threads: one of them is at work, and also does what the others ask for
+    Calls may come from any thread: one of them is at work, and also does what the others ask for
     meanwhile; no lock is held while a producer is called. When a producer raises, the arbiter stays
-    usable, with another producer say.
+    usable, for example with another producer.
 
-    Items do not pass through it. So replace a producer only when it will send nothing more, in
-    ``on_complete`` say: else two producers may send at once, and what the old one has on its way
-    is requested of the new one, too. `SwitchArbiter` has no such limit.
+    Items do not pass through it. So replace a producer only when it will send nothing more, such as
+    in ``on_complete``: otherwise two producers may send at once, and items that the old one is
+    sending are requested of the new one, too. `SwitchArbiter` has no such limit.
 
     Sums are capped, unbounded demand is kept, and there is no ``request(0)``.
 
     Args:
-        strict: whether ``request(0)`` is an error as well; otherwise nothing happens, as in
-            RxJava 1.
+        strict: whether ``request(0)`` is an error as well; otherwise it is ignored, as in RxJava 1.
     """
 
     __slots__ = (
@@ -81,19 +80,19 @@ class ProducerArbiter:
     def __init__(self, *, strict: bool = False) -> None:
         self._strict = strict
         self._requested = 0
-        """Requested and not produced yet. Like `_current`, it belongs to who emits."""
+        """Requested and not produced yet. Like `_current`, it belongs to the thread that emits."""
         self._current: Producer | None = None
         self._lock = Lock()
-        """Guards the fields below. Nothing is called under it."""
+        """Guards the fields below. Never held while calling out."""
         self._emitting = False
-        # Apart, or a sum that is capped could not be told from one that is too much (P10).
+        # Separate, or a capped sum would look like one that is too large (P10).
         self._missed_requested = 0
         self._missed_produced = 0
         self._missed_producer: Producer | None = None
 
     @property
     def outstanding(self) -> int:
-        """How many items are requested and not produced yet; `UNBOUNDED` for any number."""
+        """The number of items requested and not produced yet; `UNBOUNDED` for any number."""
         return self._requested
 
     def request(self, n: int, /) -> None:
@@ -101,7 +100,7 @@ class ProducerArbiter:
 
         Raises:
             TypeError: if `n` is not an int.
-            ValueError: if it is less than 0; strict, also for 0.
+            ValueError: if `n` is less than 0; if strict, also for 0.
         """
         bad = bad_request(n)
         if bad is not None:
@@ -125,11 +124,11 @@ class ProducerArbiter:
                 self._unlock()
 
     def produced(self, n: int, /) -> None:
-        """Tell that `n` of the requested items were delivered.
+        """Note that `n` of the requested items were delivered.
 
         Raises:
             TypeError: if `n` is not an int.
-            ValueError: if it is less than 1.
+            ValueError: if `n` is less than 1.
             ProtocolViolationError: if that is more than was requested.
         """
         if bad_request(n) is not None:
@@ -149,14 +148,14 @@ class ProducerArbiter:
                 self._unlock()
 
     def set(self, producer: Producer | None, /) -> None:
-        """Have `producer` go on: all that is outstanding is requested of it.
+        """Replace the producer: all outstanding items are requested of `producer`.
 
         Args:
-            producer: the next one; None to let go of the current one.
+            producer: the next one; None to drop the current one.
         """
         with self._lock:
             if self._emitting:
-                # One that was missed before has had no chance to produce anything (P17).
+                # An earlier one that was missed has had no chance to produce anything (P17).
                 self._missed_producer = _NULL_PRODUCER if producer is None else producer
                 return
             self._emitting = True
@@ -176,7 +175,7 @@ class ProducerArbiter:
             self._emitting = False
 
     def _emit_loop(self) -> None:
-        """Do what was missed, until nothing was; only then somebody else may emit."""
+        """Do what was missed, until nothing is; only then another thread may emit."""
         while True:
             with self._lock:
                 requested, self._missed_requested = self._missed_requested, 0
@@ -198,7 +197,7 @@ class ProducerArbiter:
 
 
 def _left(requested: int, produced: int) -> int:
-    """What is left of `requested`; unbounded demand is never used up (P16, P21).
+    """Return the rest of `requested`; unbounded demand is never used up (P16, P21).
 
     Raises:
         ProtocolViolationError: if more was produced.

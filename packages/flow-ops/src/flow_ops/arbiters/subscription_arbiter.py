@@ -18,9 +18,10 @@ __all__ = ["SubscriptionArbiter"]
 
 @final
 class SubscriptionArbiter(Subscription):
-    """The subscription to hand to a downstream, and to `set` each upstream's subscription in.
+    """The subscription to hand to a downstream, in which each upstream's subscription is `set`.
 
-    A subscriber between both counts what it passes on, and tells `produced` before the next `set`:
+    A subscriber between both counts the items that it passes on, and calls `produced` before the
+    next `set`:
 
     >>> import flow_core as flow
     >>> from flow_core import CoreSubscriber
@@ -48,16 +49,17 @@ class SubscriptionArbiter(Subscription):
     >>> subscriber.items
     [0, 1, 2]
 
-    Calls may come from any threads. Subscriptions are called without a lock, by the thread that
-    comes; a cancel does not wait for a request that is being answered.
+    Calls may come from any thread. Subscriptions are called without a lock, by the calling thread;
+    a cancel does not wait for a request that is being answered.
 
-    Items do not pass through it, as with `ProducerArbiter`, and the same holds: `set` only when the
-    upstream before will send nothing more. `SwitchArbiter` has no such limit.
+    Items do not pass through it, as with `ProducerArbiter`, with the same limit: call `set` only
+    when the upstream before will send nothing more. `SwitchArbiter` has no such limit.
 
     Args:
         cancel_on_replace: whether `set` cancels the subscription that it replaces.
-        on_bad_request: gets the error of ``request(n <= 0)``, after everything was cancelled; its
-            duty is to signal it. Without it, the error goes to the dropped-errors hook.
+        on_bad_request: called with the error of ``request(n <= 0)``, after everything was
+            cancelled; it has to send that error. Without it, the error goes to the dropped-errors
+            hook.
     """
 
     __slots__ = (
@@ -78,29 +80,29 @@ class SubscriptionArbiter(Subscription):
         self._cancel_on_replace = cancel_on_replace
         self._on_bad_request = on_bad_request
         self._lock = Lock()
-        """Guards the fields below. Nothing is called under it."""
+        """Guards the fields below. Never held while calling out."""
         self._current: Subscription | None = None
         self._outstanding = 0
         self._cancelled = False
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was cancelled; then whatever is `set` is cancelled, too."""
+        """True if it was cancelled; then a subscription that is `set` is cancelled, too."""
         return self._cancelled
 
     @property
     def outstanding(self) -> int:
-        """How many items are requested and not produced yet; `UNBOUNDED` for any number."""
+        """The number of items requested and not produced yet; `UNBOUNDED` for any number."""
         return self._outstanding
 
     @property
     def unbounded(self) -> bool:
-        """Whether demand never runs out, so that `produced` need not be called any more."""
+        """True if demand never runs out, so that `produced` need not be called any more."""
         return self._outstanding == UNBOUNDED
 
     @override
     def request(self, n: int, /) -> None:
-        """Goes to the current subscription, or waits for one."""
+        """Request of the current subscription, or of the next one."""
         bad = bad_request(n)
         if bad is not None:
             if self._cancelled:
@@ -118,14 +120,14 @@ class SubscriptionArbiter(Subscription):
             current.request(n)
 
     def produced(self, n: int, /) -> None:
-        """Tell that `n` of the requested items were delivered.
+        """Note that `n` of the requested items were delivered.
 
         More than were requested is an upstream's mistake: the demand is 0 then, and the
-        dropped-errors hook is told.
+        dropped-errors hook gets an error.
 
         Raises:
             TypeError: if `n` is not an int.
-            ValueError: if it is less than 1.
+            ValueError: if `n` is less than 1.
         """
         if bad_request(n) is not None:
             raise ValueError(f"produced(n) takes at least 1 item, not {n}")
@@ -142,11 +144,11 @@ class SubscriptionArbiter(Subscription):
             )
 
     def set(self, subscription: Subscription | None, /) -> None:
-        """Have `subscription` go on: all that is outstanding is requested of it.
+        """Replace the subscription: all outstanding items are requested of `subscription`.
 
         Args:
-            subscription: the next one; None to let go of the current one. Cancelled at once if this
-                was cancelled.
+            subscription: the next one; None to drop the current one. It is cancelled at once if
+                this was cancelled.
         """
         with self._lock:
             cancelled = self._cancelled

@@ -1,4 +1,4 @@
-"""`SwitchArbiter`: items, requests and changes of the source, all in one row."""
+"""`SwitchArbiter`: items, requests and changes of the source, one at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SwitchArbiter(Coordinator[T]):
-    """Gives a downstream the items of one source at a time; the source may change at any time.
+    """Sends the items of one source at a time to a downstream; the source may change at any time.
 
     >>> import flow_core as flow
     >>> from flow_testing import TestSubscriber
@@ -32,21 +32,21 @@ class SwitchArbiter(Coordinator[T]):
     [0, 1, 2]
 
     This is the producer-observer arbiter: items go through it, one at a time with the changes.
-    Therefore two sources never send at once, nothing of a replaced source follows its replacement,
-    and the next one is asked for exactly what is outstanding: an item that is on its way when the
-    source changes is either delivered before, and counted, or dropped.
+    Therefore two sources never send at once, no item of a replaced source follows its replacement,
+    and the next source is asked for exactly the outstanding items: an item that is being sent when
+    the source changes is either delivered before, and counted, or dropped.
 
-    A subclass says what follows when a source has `ended`. It subscribes to sources without the
+    A subclass decides what follows when a source has `ended`. It subscribes to sources without the
     permit, one after the other in a loop: however many end at once, there is no recursion.
 
-    Demand: exact; what one source has not used up, the next one gets. A request goes straight to
-    the source whose turn it is. Items are counted under the permit, without a lock.
+    Demand: exact; the next source gets the demand that one has not used. A request goes straight to
+    the current source. Items are counted under the permit, without a lock.
     Thread: items keep that of their source. `switch_to` subscribes in the calling thread, unless
-    another one is busy with that: then it does; with the context variables of who subscribed.
+    another one is busy with that: then that one does. The context variables are the subscriber's.
 
     Args:
-        downstream: gets the signals. It is introduced by `start`.
-        label: the operator and its place, for messages.
+        downstream: gets the signals. `start` introduces it.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = ("_asked", "_context", "_current", "_following", "_thread")
@@ -56,47 +56,47 @@ class SwitchArbiter(Coordinator[T]):
         self._context: Final = task_context(self.home)
         self._thread: Final = get_ident()
         self._following: Publisher[T] | None = None
-        """The source that is to be subscribed to. Like the next two, guarded by `_lock`."""
+        """The source to subscribe to next. Guarded by `_lock`, like the next two attributes."""
         self._current: Listener[T] | None = None
-        """Receives the source whose turn it is."""
+        """Receives the current source."""
         self._asked = 0
-        """How much of all that was ever requested is known to the source whose turn it is."""
+        """How much of all demand was passed to the current source, or met before it."""
 
-    # -- for subclasses to say
+    # -- methods that subclasses define
 
     @override
     def open(self) -> None:
-        """Says the first source, by `switch_to`; by default, none."""
+        """Set the first source, by `switch_to`; by default, there is none."""
         self.signal()
 
     received = Coordinator[T].emit
-    """An item of the current source; as `emit`. With the permit."""
+    """Take an item of the current source; like `emit`. With the permit."""
 
     def ended(self, error: BaseException | None) -> None:
-        """The current source has completed, or failed with `error`. With the permit.
+        """Handle the end of the current source: completed, or failed with `error`. With the permit.
 
-        By default, so does this.
+        By default, the flow ends likewise.
 
-        What calls functions of the user is left to an action, by `outside`.
+        Calls of the user's functions are left to an action, by `outside`.
         """
         self.end(error)
 
     # -- running
 
     def switch_to(self, source: Publisher[T]) -> None:
-        """Have `source` go on; the one before is cancelled. With the permit or without."""
+        """Replace the source; the one before is cancelled. With the permit or without."""
         self.post(self._switch, source)
 
     @override
     def requested(self, n: int) -> None:
-        """Tells the current source of what it does not know yet.
+        """Pass the demand on that the current source has not got yet.
 
-        Not simply of `n`: a source that follows just now may have been told already.
+        Not simply `n`: a source that follows just now may have got it already.
         """
         with self._lock:
             current = self._current
             if current is None:
-                return  # the next one is asked for all that is outstanding
+                return  # the next one is asked for all outstanding items
             asked, self._asked = self._asked, self._requested
             if self._requested != UNBOUNDED:
                 n = self._requested - asked
@@ -113,7 +113,7 @@ class SwitchArbiter(Coordinator[T]):
             self._current = self._following = None
 
     def _switch(self, source: Publisher[T]) -> None:
-        """Let go of the current source, and subscribe to the next. With the permit."""
+        """Drop the current source, and subscribe to the next. With the permit."""
         with self._lock:
             replaced, self._current = self._current, None
             self._following = source
@@ -125,9 +125,9 @@ class SwitchArbiter(Coordinator[T]):
         with self._lock:
             source, self._following = self._following, None
             if source is None or self.over:
-                return  # one that came later is subscribed to already
-            # Nothing is emitted between `_switch` and this: the demand cannot change but by a
-            # request, which finds `_current` after that.
+                return  # a later one is subscribed to already
+            # Nothing is emitted between `_switch` and this: only a request can change the demand,
+            # and it finds `_current` after that.
             self._current = current = Listener(self, self.received, self._ended, self.demand)
             self._asked = self._requested
         if get_ident() == self._thread and self.home is None:  # in a loop, tasks share a thread
@@ -139,6 +139,6 @@ class SwitchArbiter(Coordinator[T]):
         with self._lock:
             self._current = None
         if error is not None and is_fatal(error):
-            self.fail(error)  # which nobody may retry or resume
+            self.fail(error)  # which must not be retried or resumed
         else:
             self.ended(error)

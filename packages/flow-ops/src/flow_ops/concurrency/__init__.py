@@ -1,1 +1,1 @@
-"""A function for many items at a time: coroutines of a loop, or threads."""
+"""Operators that work on many items at a time: by coroutines of a loop, or on threads."""

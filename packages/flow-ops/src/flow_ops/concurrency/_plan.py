@@ -1,4 +1,4 @@
-"""What is done with each item, how often it is tried, and how many are worked on."""
+"""The options of concurrent work: the function, the retries, and the limits."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Plan(Generic[T]):
     """The arguments of an operator that works on many items at a time.
 
     Args:
-        function: the user's, which gives a result, or a coroutine.
+        function: the user's function, which returns a result, or a coroutine.
         concurrency: how many items are worked on at a time.
-        prefetch: how many may be worked on, or have results that wait, if there is demand.
+        prefetch: how many items may be worked on, or have results that wait, if there is demand.
         ordered: whether results keep the order of the items.
         retries: how often an item is tried again at once; see also `backoff`.
-        backoff: says when it is tried again, in the place of `retries`.
+        backoff: decides when it is tried again, in place of `retries`.
         timeout_s: how long each try may take, in seconds; None for any time.
-        fallback: makes an item of the one that failed, and of the error.
-        keeps: whether items go on, and not what `function` made of them.
-        clock: tells the time; None for that of where the flow runs.
-        loop: where coroutines run; None for that of where the flow runs.
-        runner: where functions run; None for threads of the flow's own.
-        by_loop: whether `function` gives coroutines, and so runs in the loop.
+        fallback: returns an item for one that failed, and its error.
+        keeps: whether the items themselves are sent, and not the results of `function`.
+        clock: the clock; None for that of the place where the flow runs.
+        loop: the loop for coroutines; None for that in which the flow runs.
+        runner: runs functions; None for the flow's own threads.
+        by_loop: whether `function` returns coroutines, and so runs in the loop.
     """
 
     function: Callable[[T], Any]  # Any: a result, or a coroutine for it
@@ -55,19 +55,19 @@ class Plan(Generic[T]):
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is done but to call the function."""
+        """Return whether the function is only called, without retries and so on."""
         tried = self.retries or self.backoff or self.timeout_s is not None
         return not (tried or self.fallback or self.keeps)
 
     def random(self) -> Random | None:
-        """Where the chance of the back-off comes from, for one subscriber."""
+        """Return the random generator of the back-off, for one subscriber."""
         return None if self.backoff is None else Random(self.backoff.seed)
 
     def delay_s(self, error: Exception, tries: int, random: Random | None) -> float | None:
-        """Seconds until the item is tried again; None if it is not.
+        """Return the seconds until the item is tried again; None if it is not.
 
         Args:
-            error: what the last try has failed with.
+            error: the error of the last try.
             tries: how many retries there were.
             random: see `random`.
         """

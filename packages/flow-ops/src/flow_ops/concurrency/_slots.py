@@ -1,4 +1,4 @@
-"""Many items that are worked on, and their results, in order or as they come."""
+"""The base of operators that work on many items, and send results in order or as they come."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ R = TypeVar("R")
 
 
 _SHOWN: Final = 3
-"""How many errors a note shows."""
+"""The number of errors that a note shows."""
 
 
 class Work(Protocol):
-    """What goes on for one item: a task of asyncio, or what looks like one."""
+    """The work on one item: a task of asyncio, or an object like it."""
 
-    def result(self) -> Any:  # Any: what the function made
-        """What it made."""
+    def result(self) -> Any:  # Any: the result of the function
+        """Return its result."""
         ...
 
 
@@ -37,17 +37,17 @@ W = TypeVar("W", bound=Work)
 
 
 class Slots(Coordinator[R], Generic[T, R, W]):
-    """Takes items, and gives what was made of them. A subclass says how that is done.
+    """Takes items, and sends the results for them. A subclass does the work.
 
-    At most `plan.concurrency` items are worked on. Those that are, and those whose results wait,
-    are not more than that either, but for what the downstream has asked for: up to `plan.prefetch`
-    then. So a slow item at the head holds nobody up, and nothing is begun that nobody wants.
+    At most `plan.concurrency` items are worked on. Together with the items whose results wait they
+    are not more than that, either, except for demand: then up to `plan.prefetch`. So a slow item at
+    the head does not hold the others up, and no work begins that was not requested.
 
     Args:
         source: the upstream.
-        plan: see there.
+        plan: the options.
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = (
@@ -68,22 +68,22 @@ class Slots(Coordinator[R], Generic[T, R, W]):
         self.plan: Final = plan
         self.items: BufferedInput[T] | None = BufferedInput(self, plan.concurrency)
         self.working = 0
-        """How many are worked on."""
+        """The number of items that are worked on."""
         self.failing = False
-        """One has failed, which is told when its turn comes: nothing else begins."""
+        """True when an item has failed, and its error waits for its turn: no other work begins."""
         self.running: dict[W, object] = {}
-        """All whose results were not given on, in the order of the items. With each is None; or,
-        when it has ended, the error; or else True."""
+        """All items whose results were not sent, in order. The value is None; or, when the work has
+        ended, the error or True."""
         self.ready: deque[W] = deque()
-        """Those that have ended, in that order, unless that of the items counts."""
+        """The work that has ended, in that order, unless the order of the items counts."""
 
     def error_of(self, work: W) -> BaseException | None:
-        """What `work` has failed with, if that is known although nobody has told."""
+        """Return the error of `work`, if it is known although it was not reported."""
         return None
 
     @abstractmethod
     def left(self, running: dict[W, object]) -> None:
-        """Nobody wants these any more. With the permit."""
+        """Give these up: their results are not wanted any more. With the permit."""
 
     @override
     def open(self) -> None:
@@ -107,14 +107,14 @@ class Slots(Coordinator[R], Generic[T, R, W]):
     @property
     @override
     def buffered(self) -> int:
-        items = self.items  # read once: the end takes it away
+        items = self.items  # read once: the end clears it
         waiting = max(len(self.running) - self.working, 0)
         return waiting + (0 if items is None else items.waiting)
 
     # -- with the permit
 
     def room(self) -> bool:
-        """Whether one more may begin."""
+        """Return whether one more may begin."""
         plan = self.plan
         if self.working >= plan.concurrency or self.failing:
             return False
@@ -122,7 +122,7 @@ class Slots(Coordinator[R], Generic[T, R, W]):
         return taken < plan.concurrency or taken < min(plan.prefetch, self.demand)
 
     def ended(self, work: W, error: BaseException | None) -> None:
-        """`work` is over, and nobody has left it."""
+        """Note that `work` has ended, and was not given up."""
         self.working -= 1
         if error is None:
             self.running[work] = True
@@ -154,7 +154,7 @@ class Slots(Coordinator[R], Generic[T, R, W]):
                 self.emit(work.result())
             elif isinstance(state, BaseException):
                 del running[work]
-                if is_fatal(state):  # it goes on where the function was called
+                if is_fatal(state):  # it propagates where the function was called
                     self.fail(ended_by(state, self.label))
                 else:
                     error = self.blame(state)
@@ -164,7 +164,7 @@ class Slots(Coordinator[R], Generic[T, R, W]):
                 return
 
     def _note_others(self, error: BaseException) -> None:
-        """Say in a note of `error` what else has failed by now, which nobody is told otherwise."""
+        """Note in `error` which other items have failed by now: those errors are not sent."""
         others: list[BaseException] = []
         for work, state in list(self.running.items()):
             other = self.error_of(work) if state is None else state
@@ -177,21 +177,21 @@ class Slots(Coordinator[R], Generic[T, R, W]):
             error.add_note(f"at the same time failed: {shown}{more}")
 
     def end_with(self, items: BufferedInput[T]) -> None:
-        """End, if the upstream has and nothing is left."""
+        """End the flow, if the upstream has ended and nothing is left."""
         if items.ended():
             error, items.error = items.error, None
             self.end(error)
 
 
 def ended_by(error: BaseException, label: str) -> FlowError:
-    """What a flow is told whose function has raised a fatal error, which goes on elsewhere."""
+    """Return the error of a flow whose function raised a fatal error, which propagates."""
     told = FlowError(f"{label} was ended by {type(error).__name__}")
     told.__cause__ = error
     return told
 
 
 def error_of(task: asyncio.Task[Any], label: str) -> BaseException | None:  # Any: not looked at
-    """What the flow fails with since a `task` of it has ended; None if that has a result."""
+    """Return the flow's error now that a `task` of it has ended; None if that has a result."""
     if not task.cancelled():
         return task.exception()
     if task.cancelling():
@@ -204,7 +204,7 @@ def error_of(task: asyncio.Task[Any], label: str) -> BaseException | None:  # An
 
 
 def cancelled_outside(label: str) -> LoopEndedError:
-    """What a flow fails with if somebody else has cancelled a task of it."""
+    """Return the error of a flow when a task of it was cancelled from outside."""
     return LoopEndedError(
         f"{label}: its task was cancelled from outside, as a loop does that ends; end the flow "
         "before its loop"

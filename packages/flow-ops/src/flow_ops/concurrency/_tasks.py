@@ -37,26 +37,28 @@ __all__ = ["Tasks", "beginner", "cancel_task"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-Task = asyncio.Task[Any]  # Any: of what the user's function makes
+Task = asyncio.Task[Any]  # Any: the type of the results of the user's function
 Function = Callable[[T], Coroutine[Any, Any, Any]]
 
 _HOLD_S: Final = 0.005
-"""How long coroutines may begin one after the other before others in the loop have their turn."""
+"""How long coroutines may start one after the other before other tasks in the loop have their
+turn."""
 
 
 @final
 class Tasks(Slots[T, R, Task]):
-    """Starts coroutines and gives their results. All of it happens in the thread of the loop.
+    """Starts coroutines and sends their results. All of it happens in the thread of the loop.
 
-    No wake-up is lost between threads: who has published something steps; a step elsewhere than in
-    the loop's thread only has the loop step, unless that is on its way; and a step that begins in
-    the loop takes the mark of that away first.
+    Any thread may call `step`. Outside the loop's thread it only schedules a step in the loop,
+    unless one is scheduled already. A step in the loop clears that flag before it looks at the
+    work, so no wake-up is lost.
 
     Args:
         source: the upstream.
-        plan: its `loop` is None for that of the home of `downstream`, or else the library's.
+        plan: the options; its `loop` is None for that of the home of `downstream`, or else the
+            library's.
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = (
@@ -82,7 +84,7 @@ class Tasks(Slots[T, R, Task]):
         self._context = task_context(home)
         tasks = home if home is not None and home.loop is self._loop else set[Task]()
         self._count: Final = tasks.add
-        """Counts a task of the home, which who runs the flow waits for."""
+        """Counts a task of the home, which the code that runs the flow waits for."""
         self._uncount: Final = tasks.discard
         self._begin: Final = beginner(self._loop, task_name(label))
         self._work: Function[T] = plan.function
@@ -92,15 +94,15 @@ class Tasks(Slots[T, R, Task]):
         if hooks.debugging:
             self._work = partial(_watched, self._work, label)
         self._in_context = False
-        """What steps now does so in the context of the subscriber."""
+        """True while a step runs in the context of the subscriber."""
         self._coming = False
-        """The loop is about to step."""
+        """True while a step is scheduled in the loop."""
         self._pauses = False
-        """Others in the loop come first, before the next coroutine begins."""
+        """True if other tasks of the loop have their turn before the next coroutine starts."""
         self._until = 0.0
-        """When that has to be, in seconds of `monotonic`."""
+        """The time by which they need their turn, in seconds of `monotonic`."""
         self._left: set[Task] = set()
-        """Those that nobody wants any more, and that were cancelled."""
+        """Tasks that were given up and cancelled."""
 
     @override
     def step(self) -> None:
@@ -113,7 +115,7 @@ class Tasks(Slots[T, R, Task]):
             return
         if self._in_context:
             self._step(loop)
-        else:  # whoever brings an item, or requests, has another one
+        else:  # another item or another request schedules another one
             self._in_context = True
             try:
                 self._context.copy().run(self._step, loop)
@@ -147,7 +149,7 @@ class Tasks(Slots[T, R, Task]):
     # -- in the loop's thread
 
     def _lost(self) -> None:
-        """The loop is closed."""
+        """End the flow: the loop is closed."""
         self.post(self.fail, closed_loop(self.label))
 
     def _come(self) -> None:
@@ -155,7 +157,7 @@ class Tasks(Slots[T, R, Task]):
         self._turn()
 
     def _start(self, loop: asyncio.AbstractEventLoop, items: BufferedInput[T]) -> None:
-        """Begin with what waits, until `_HOLD_S` are over."""
+        """Start coroutines for the items that wait, until `_HOLD_S` have passed."""
         running, work, concurrency = self.running, self._work, self.plan.concurrency
         goes_on = False
         while self.working < concurrency and not (self._pauses or self.over) and self.room():
@@ -163,7 +165,7 @@ class Tasks(Slots[T, R, Task]):
             if item is EMPTY:
                 return
             if not goes_on:
-                # A task that does spares a closer look.
+                # An eager task makes a closer look unnecessary.
                 last = next(reversed(running), None)
                 goes_on = last is not None and not (last.cancelling() or last.done())
                 if not goes_on and self.forsaken:
@@ -174,7 +176,7 @@ class Tasks(Slots[T, R, Task]):
             try:
                 task = self._begin(work(item), context=self._context.copy())
             except BaseException as error:
-                if is_fatal(error):  # it goes on to whoever has us begin
+                if is_fatal(error):  # it propagates to the code that made us start
                     self.fail(ended_by(error, self.label))
                 raise
             self.working += 1
@@ -205,7 +207,7 @@ class Tasks(Slots[T, R, Task]):
             turns.discard(self._loop)
 
     def _look(self) -> None:
-        """Count the first ones that have ended, of which the loop tells later in this turn."""
+        """Count the first tasks that have ended, which the loop reports later in this turn."""
         for task, state in self.running.items():
             if state is None:
                 if not task.done():
@@ -222,11 +224,11 @@ class Tasks(Slots[T, R, Task]):
             return  # it was seen before
         self.ended(task, error_of(task, self.label))
         if self.plan.ordered and next(iter(running)) is not task and not self.room():
-            return  # those before it come first
+            return  # the ones before it come first
         self._turn(in_context=True)
 
     def _leave(self, running: dict[Task, object]) -> None:
-        """Nobody wants these any more."""
+        """Give these up: their results are not wanted any more."""
         for task, state in running.items():
             if state is not None or task.done():
                 drop_task(task)
@@ -246,7 +248,7 @@ async def _tried(
     loop: asyncio.AbstractEventLoop,
     item: T,
 ) -> Any:  # Any: see `Plan.function`
-    """The result of the plan's function, by as many tries as it takes and may have."""
+    """Return the result of the plan's function, after as many tries as it needs and may have."""
     tries = 0
     while True:
         try:
@@ -303,7 +305,7 @@ async def _in_time(
 
 
 def _is_of(clock: Clock, loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether `loop` tells the same time, so that its own timers will do."""
+    """Return whether `loop` has the same time, so that its own timers will do."""
     return clock is system_clock() or (isinstance(clock, AsyncioClock) and clock.loop is loop)
 
 
@@ -320,7 +322,10 @@ def _expire(limit: asyncio.Timeout) -> None:
 def beginner(
     loop: asyncio.AbstractEventLoop, name: str
 ) -> Callable[..., Task]:  # Any: for coroutines of any type
-    """What makes tasks, which run to where they first wait, if this Python can do that."""
+    """Return a function that creates tasks.
+
+    On Python 3.12 and later a task runs eagerly until its first await.
+    """
     if loop.get_task_factory() is not None:
         return partial(loop.create_task, name=name)
     if sys.version_info >= (3, 12):
@@ -329,13 +334,13 @@ def beginner(
 
 
 def cancel_task(task: Task) -> None:
-    """Cancel `task`, unless it cleans up already, which is not to be interrupted."""
+    """Cancel `task`, unless it is cleaning up already, which must not be interrupted."""
     if not (task.done() or task.cancelling()):
         task.cancel()
 
 
 def drop_task(task: Task) -> None:
-    """Nobody wants the result of `task` any more."""
+    """Give `task` up: its result is not wanted any more."""
     if task.cancelled():
         return
     error = task.exception()

@@ -35,25 +35,25 @@ R = TypeVar("R")
 
 @final
 class Job(Generic[T]):
-    """The work on one item, by one thread at a time. It looks like an `asyncio.Task`."""
+    """The work on one item, by one thread at a time. It has the methods of an `asyncio.Task`."""
 
     __slots__ = ("_result", "error", "handle", "item", "task", "timer", "tries")
 
     def __init__(self, item: T) -> None:
         self.item = item
         self.tries = 0
-        """How many retries there were."""
+        """The number of retries so far."""
         self.handle: ScheduledTask | None = None
-        """What the executor has."""
+        """The task of the executor."""
         self.timer: Disposable | None = None
-        """What it waits for, before it is tried again."""
+        """The timer that it waits for before the next try."""
         self.task: asyncio.Task[Any] | None = None  # Any: see `Plan.function`
-        """Awaits the coroutine that the function gave."""
+        """Awaits the coroutine that the function returned."""
         self._result: Any = None  # Any: as above
         self.error: BaseException | None = None
 
     def set(self, result: Any, error: BaseException | None) -> None:  # Any: as above
-        """It is over."""
+        """End it."""
         self._result = result
         self.error = error
 
@@ -62,7 +62,7 @@ class Job(Generic[T]):
         return self._result
 
     def drop(self) -> None:
-        """Nobody wants the result any more."""
+        """Give it up: the result is not wanted any more."""
         if self.error is not None:
             hooks.drop_error(self.error)
         elif self._result is not None:
@@ -71,16 +71,16 @@ class Job(Generic[T]):
 
 @final
 class Threads(Slots[T, R, Job[T]]):
-    """Calls functions on threads and gives their results, on whichever of these has the permit.
+    """Calls functions on threads and sends their results, on whichever of these has the permit.
 
-    A thread that has done its work leaves it in `_over`, and steps. Once the flow is over, who
-    steps last finds all that is left there.
+    A thread that has done its work adds it to `_over`, and steps. Once the flow has ended, the last
+    thread to step finds all that is left there.
 
     Args:
         source: the upstream.
-        plan: its `runner` is None for threads of the flow's own.
+        plan: the options; its `runner` is None for the flow's own threads.
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = ("_clock", "_context", "_over", "_pool", "_random", "_runner")
@@ -94,9 +94,9 @@ class Threads(Slots[T, R, Job[T]]):
         self._random: Final = plan.random()
         self._runner: Runner | None = plan.runner
         self._pool: ThreadPoolExecutor | None = None
-        """Threads of its own."""
+        """The flow's own threads."""
         self._over: deque[Job[T]] = deque()
-        """Those that have ended, and were not counted yet."""
+        """Jobs that have ended, and were not counted yet."""
 
     @override
     def open(self) -> None:
@@ -110,7 +110,7 @@ class Threads(Slots[T, R, Job[T]]):
 
     @override
     def step(self) -> None:
-        """Results go on in the subscriber's context, whoever has come."""
+        """Send results in the subscriber's context, whichever thread has come."""
         self._context.copy().run(self._step)
 
     def _step(self) -> None:
@@ -173,7 +173,7 @@ class Threads(Slots[T, R, Job[T]]):
         self.post(self.fail, error, hooks.drop_error)
 
     def _run(self, job: Job[T]) -> None:
-        """Call the function, until it gives something, or has to wait, or must not go on."""
+        """Call the function until it returns something, has to wait, or must stop."""
         plan, context = self.plan, self._context
         while not self.over:
             made, error = _called(partial(_in, context.copy(), plan.function), job.item)
@@ -188,10 +188,13 @@ class Threads(Slots[T, R, Job[T]]):
         hooks.drop_item(job.item)
 
     def _again(self, job: Job[T], error: BaseException) -> bool:
-        """A try has failed. Whether the next one may begin at once, which is left to the caller."""
+        """Handle a failed try.
+
+        Return whether the next one may begin at once, which the caller does.
+        """
         plan, made, delay_s = self.plan, None, None
         raised: BaseException | None = error
-        # Once the flow is over, no function of the user is called: the error is dropped.
+        # Once the flow has ended, no function of the user is called: the error is dropped.
         if isinstance(error, Exception) and not (self.over or is_fatal(error)):
             delay_s, raised = _called(partial(plan.delay_s, error, job.tries), self._random)
             if raised is None and delay_s is None:
@@ -216,12 +219,12 @@ class Threads(Slots[T, R, Job[T]]):
         self._over.append(job)
         self.signal()
 
-    # -- for a function that has given a coroutine
+    # -- for a function that has returned a coroutine
 
     def _hand_over(self, job: Job[T], coroutine: Coroutine[Any, Any, Any]) -> None:
-        """Have the coroutine awaited in the loop where the flow is at home."""
+        """Have the coroutine awaited in the loop of the flow's home."""
         loop, error = _called(home_loop, self.home)
-        if loop is None:  # the process ends
+        if loop is None:  # the process is ending
             coroutine.close()
             self._end(job, None, error)
             return
@@ -241,7 +244,7 @@ class Threads(Slots[T, R, Job[T]]):
     def _begin(
         self, job: Job[T], coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop
     ) -> None:
-        """Begin with the coroutine, in the loop."""
+        """Start the coroutine, in the loop."""
         if self.over:
             coroutine.close()
             return
@@ -267,7 +270,7 @@ class Threads(Slots[T, R, Job[T]]):
                 self._end(job, None, None if self.over else error)
             elif error is None:
                 self._made(job, task.result())
-            elif is_fatal(error):  # it goes on through the loop
+            elif is_fatal(error):  # it propagates through the loop
                 self._end(job, None, ended_by(error, self.label))
             elif self._again(job, error):
                 self.post(self._submit, job)
@@ -288,8 +291,8 @@ def _in(context: Context, function: Callable[[T], R], item: T) -> R:
 
 def _called(
     function: Callable[[Any], R], argument: Any
-) -> tuple[R | None, BaseException | None]:  # Any: between the caller and the function
-    """What the function gives and None, or None and what it raises: no frame keeps the error."""
+) -> tuple[R | None, BaseException | None]:  # Any: only the caller and the function know the type
+    """Return the function's result and None, or None and its error: no frame keeps the error."""
     try:
         return function(argument), None
     except BaseException as error:

@@ -32,7 +32,7 @@ def do_concurrent(
     loop: asyncio.AbstractEventLoop | None = None,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
-    """Each item as it is, once an action for it is done; several are at work at a time.
+    """Each item unchanged, once an action for it is done; several actions run at a time.
 
     >>> import asyncio
     >>> import flow_core as flow
@@ -41,28 +41,30 @@ def do_concurrent(
     >>> list(flow.range(3).do_concurrent(store, 2))
     [0, 1, 2]
 
-    It is `map_concurrent` for what a function does, and not for what it gives; that may be None. An
-    item that fails is tried again, if `retry` says so. If no try is left, the flow fails with what
-    the last one has raised.
+    It is `map_concurrent` for the effect of a function, and not for its result; that may be None.
+    An item that fails is tried again, if `retry` says so. If no try is left, the flow fails with
+    the error of the last one.
 
     Demand, thread, fusion and errors: as with `map_concurrent`.
 
     Args:
-        action: is given an item: a coroutine function, or a function that runs in a thread.
+        action: called with an item: a coroutine function, or a function that runs in a thread.
         concurrency: how many items are worked on at a time.
-        executor: where functions run; no coroutine functions. It stays open as long as the flow
-            runs. None for threads of the flow's own.
+        executor: runs functions, not coroutine functions. Keep it open as long as the flow runs.
+            None for the flow's own threads.
         ordered: whether the items keep their order; otherwise they come as they are done.
         retry: how often an item is tried again: at once, or as `backoff` says.
-        backoff: how long to wait before that: the time before the first retry, from which it grows
-            as that of a `Backoff` does; or a `Backoff`, which says for which errors, too. Without
-            `retry`, an item is tried as often as a `Backoff` says, or any number of times.
-        timeout: how long each try may take, of a coroutine function: it is cancelled then, and has
-            failed with FlowTimeoutError. A function that runs in a thread cannot be stopped.
+        backoff: how long to wait before a retry: the time in seconds before the first one, from
+            which it grows as that of a `Backoff` does; or a `Backoff`, which also selects the
+            errors. Without `retry`, an item is tried as often as a `Backoff` says, or any number of
+            times.
+        timeout: how long each try of a coroutine function may take, in seconds: then it is
+            cancelled, and has failed with FlowTimeoutError. A function that runs in a thread cannot
+            be stopped.
         prefetch: how many items may be worked on, or be done and wait for an earlier one.
-        loop: where coroutines have to run.
-        clock: tells the time for `timeout` and `retry`; None for that of the loop that runs the
-            flow, or else of the process.
+        loop: the loop for coroutines.
+        clock: the clock of `timeout` and `retry`; None for that of the loop that runs the flow, or
+            else of the process.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with FlowError if one of its tasks is cancelled
@@ -70,8 +72,8 @@ def do_concurrent(
         no function.
 
     Raises:
-        TypeError: if an argument is not of its type, if `executor` goes with a coroutine function,
-            or `timeout` or `loop` with an executor.
+        TypeError: if an argument is of the wrong type, if `executor` is given with a coroutine
+            function, or `timeout` or `loop` with an executor.
         ValueError: if `concurrency` or `prefetch` is less than 1, or `retry`, `backoff` or
             `timeout` less than 0.
     """

@@ -106,7 +106,7 @@ def map_concurrent(
     loop: asyncio.AbstractEventLoop | None = None,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[Any]]:
-    """Each item replaced by what a function makes of it, several of which are at work at a time.
+    """The result of a function for each item; several calls run at a time.
 
     >>> import asyncio
     >>> import flow_core as flow
@@ -116,57 +116,60 @@ def map_concurrent(
     >>> list(flow.range(5).map_concurrent(doubled, 3))
     [0, 2, 4, 6, 8]
 
-    A function that blocks does it in threads:
+    A function that blocks runs in threads:
 
     >>> from pathlib import Path
     >>> files = flow.just("a.txt", "b.txt").map(Path)
     >>> list(files.map_concurrent(Path.read_text, 2, fallback=lambda path, error: f"no {path}"))
     ['no a.txt', 'no b.txt']
 
-    An item that fails is tried again, if `retry` says so, while the others go on. If no try is
-    left, `fallback` stands for it; without one, the flow fails with what the last try has raised.
+    An item that fails is tried again, if `retry` says so, while the others continue. If no try is
+    left, `fallback` returns an item for it; without one, the flow fails with the error of the last
+    try.
 
     Coroutines run as tasks of the event loop in which the flow was subscribed to, whatever thread
     brings the items; where none ran, of one loop for the process, in a daemon thread. From Python
     3.12 on a coroutine runs as soon as its item is there, up to where it first waits, as with
-    `asyncio.eager_task_factory`; after 5 ms of that, others in the loop have their turn. A task
-    factory of the loop is respected. Other functions run in threads that the flow has for itself,
-    at most `concurrency`, or in the given executor. What they give may be a coroutine, which is
-    then awaited as above. In all of these, the context is a copy of that of who subscribes.
+    `asyncio.eager_task_factory`; after 5 ms of that, other tasks of the loop have their turn. A
+    task factory of the loop is respected. Other functions run in the flow's own threads, at most
+    `concurrency`, or in the given executor. They may return a coroutine, which is then awaited as
+    above. The context is always a copy of the subscriber's.
 
     Demand: `concurrency` items are requested of the upstream, and 75 % of that again whenever as
     many were taken. Items that are worked on and results that wait are not more than that, either;
     but as far as items are requested, up to `prefetch` are taken, so that a slow item does not keep
     those behind it from being worked on.
     Thread: with a coroutine function all signals of a running flow come from the loop's thread.
-    Otherwise items come from the threads that make them, one at a time. What an upstream does when
-    it is requested or polled happens there, too.
+    Otherwise results come from the threads that make them, one at a time. The code of an upstream
+    that is requested or polled runs there, too.
     Fusion: polls an upstream that grants SYNC or ASYNC across threads.
     Errors: the first one cancels the upstream and the other tasks; it has a note of those that have
     failed by then. A CancelledError that a coroutine gets from something which it awaits is an
-    error like others, told by a `FlowError` with it as the cause. With `ordered` it comes after
-    the results of the items before, and otherwise overtakes nothing that was ready. When the flow
-    is cancelled, all tasks are; a function that runs in a thread ends first, since nothing can stop
-    it. What these raise then goes to the dropped-errors hook.
+    error like others: a `FlowError` with it as the cause. With `ordered` it comes after the results
+    of the items before, and otherwise overtakes no result that was ready. When the flow is
+    cancelled, all tasks are; a function that runs in a thread ends first, since nothing can stop
+    it. Errors of these then go to the dropped-errors hook.
 
     Args:
-        function: makes something of an item: a function, or mostly an ``async def``. Its result is
-            not None.
+        function: called with an item; returns the result, which is not None: a function, or mostly
+            an ``async def``.
         concurrency: how many items are worked on at a time.
-        executor: where functions run; no coroutine functions. It stays open as long as the flow
-            runs. None for threads of the flow's own.
+        executor: runs functions, not coroutine functions. Keep it open as long as the flow runs.
+            None for the flow's own threads.
         ordered: whether results come in the order of the items; otherwise as they are ready.
         retry: how often an item is tried again: at once, or as `backoff` says.
-        backoff: how long to wait before that: the time before the first retry, from which it grows
-            as that of a `Backoff` does; or a `Backoff`, which says for which errors, too. Without
-            `retry`, an item is tried as often as a `Backoff` says, or any number of times.
-        timeout: how long each try may take, of a coroutine function: it is cancelled then, and has
-            failed with FlowTimeoutError. A function that runs in a thread cannot be stopped.
-        fallback: makes an item of one that has failed, and of its error.
+        backoff: how long to wait before a retry: the time in seconds before the first one, from
+            which it grows as that of a `Backoff` does; or a `Backoff`, which also selects the
+            errors. Without `retry`, an item is tried as often as a `Backoff` says, or any number of
+            times.
+        timeout: how long each try of a coroutine function may take, in seconds: then it is
+            cancelled, and has failed with FlowTimeoutError. A function that runs in a thread cannot
+            be stopped.
+        fallback: returns an item for one that has failed, and its error.
         prefetch: how many items may be worked on, or have results that wait for an earlier one.
-        loop: where coroutines have to run.
-        clock: tells the time for `timeout` and `retry`; None for that of the loop that runs the
-            flow, or else of the process.
+        loop: the loop for coroutines.
+        clock: the clock of `timeout` and `retry`; None for that of the loop that runs the flow, or
+            else of the process.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with FlowError if one of its tasks is cancelled
@@ -174,8 +177,8 @@ def map_concurrent(
         no function.
 
     Raises:
-        TypeError: if an argument is not of its type, if `executor` goes with a coroutine function,
-            or `timeout` or `loop` with an executor.
+        TypeError: if an argument is of the wrong type, if `executor` is given with a coroutine
+            function, or `timeout` or `loop` with an executor.
         ValueError: if `concurrency` or `prefetch` is less than 1, or `retry`, `backoff` or
             `timeout` less than 0.
     """
@@ -212,7 +215,7 @@ def planned(
     clock: Clock | None,
     keeps: bool = False,
 ) -> tuple[Plan[T], str]:
-    """The plan of these arguments, which are checked, and what messages say of them."""
+    """Check these arguments; return their plan, and their description for messages."""
     if not callable(function):
         raise TypeError(f"{name}() takes a function or a coroutine function, not {function!r}")
     check_prefetch(concurrency, "concurrency")
@@ -273,7 +276,7 @@ def planned(
 
 
 def concurrent(name: str, plan: Plan[T], detail: str) -> Operator[T, Flow[Any]]:
-    """The operator that works as `plan` says."""
+    """Return the operator that works as `plan` says."""
 
     def made(flow: Flow[T], downstream: CoreSubscriber[Any], label: str) -> Slots[T, Any, Any]:
         if plan.by_loop:
@@ -284,7 +287,7 @@ def concurrent(name: str, plan: Plan[T], detail: str) -> Operator[T, Flow[Any]]:
 
 
 def is_coroutine_function(function: Callable[..., object]) -> bool:
-    """Whether calling `function` gives a coroutine: also a method, a partial, a callable object."""
+    """Return whether `function`, which may be any callable object, returns a coroutine."""
     return iscoroutinefunction(function) or iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - what it is, not whether
     )

@@ -1,4 +1,4 @@
-"""What operators with several sources, a clock or a second signal are made of."""
+"""The base of operators with several sources, a clock or a second signal."""
 
 from flow_ops.coordination.assembly import (
     Coordinated,

@@ -1,4 +1,4 @@
-"""How a coordinator becomes an operator or a source."""
+"""Functions that make an operator or a source of a coordinator."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ R = TypeVar("R")
 
 @final
 class Coordinated(Publisher[R]):
-    """A publisher that makes a coordinator for each subscriber.
+    """A publisher that creates a coordinator for each subscriber.
 
     Args:
-        make: gets the subscriber and the label.
-        label: the operator and its place, for messages.
+        make: creates a coordinator; called with the subscriber and the label.
+        label: the operator and where it was assembled, for messages.
         prefetch: items that are requested ahead, for `flow explain`; None for none.
         upstreams: the flows that it reads, for `flow explain`.
     """
@@ -60,12 +60,12 @@ def coordinated(
     prefetch: int | None = None,
     others: tuple[object, ...] = (),
 ) -> Operator[T, Flow[R]]:
-    """An operator whose subscriptions are coordinators.
+    """Return an operator whose subscriptions are coordinators.
 
     Args:
-        name: what it is called.
+        name: the name of the operator.
         detail: its arguments, for messages.
-        make: gets the upstream, the subscriber and the label.
+        make: creates a coordinator; called with the upstream, the subscriber and the label.
         prefetch: items that are requested ahead, for `flow explain`; None for none.
         others: further flows that it reads, for `flow explain`.
     """
@@ -87,12 +87,12 @@ def coordinated_source(
     prefetch: int | None = None,
     upstreams: tuple[object, ...] = (),
 ) -> Flow[R]:
-    """A flow whose subscriptions are coordinators; see `coordinated`.
+    """Return a flow whose subscriptions are coordinators; see `coordinated`.
 
     Args:
-        name: what it is called.
+        name: the name of the source.
         detail: its arguments, for messages.
-        make: gets the subscriber and the label.
+        make: creates a coordinator; called with the subscriber and the label.
         prefetch: items that are requested ahead, for `flow explain`; None for none.
         upstreams: the flows that it reads, for `flow explain`.
     """

@@ -23,11 +23,11 @@ T = TypeVar("T")
 class BufferedInput(PolledInput[T]):
     """Requests `prefetch` items, and 75 % of that again whenever as many were polled.
 
-    Whatever comes makes the owner `step`. An upstream with SYNC or ASYNC is polled; it is told that
+    Each signal makes the owner `step`. An upstream with SYNC or ASYNC is polled; it learns that
     this may be on another thread.
 
     Args:
-        owner: polls.
+        owner: the coordinator that polls this.
         prefetch: items to request ahead, and the most that wait.
     """
 
@@ -41,12 +41,13 @@ class BufferedInput(PolledInput[T]):
         "prefetch",
     )
 
-    def __init__(self, owner: Coordinator[Any], prefetch: int) -> None:  # Any: whatever it emits
+    # Any: the type that it emits.
+    def __init__(self, owner: Coordinator[Any], prefetch: int) -> None:
         super().__init__(owner, prefetch)
         self.prefetch = prefetch
         self._waiting: deque[T] = deque()
         self._queue: QueueSubscription[T] | None = None
-        """What is polled, if the upstream has granted fusion."""
+        """The queue to poll, if the upstream has granted fusion."""
         self._synchronous = False
         self._asynchronous = False
         self._limit = replenish_limit(prefetch)
@@ -55,12 +56,12 @@ class BufferedInput(PolledInput[T]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The upstream's subscription is never forwarded."""
+        """Keep the upstream's subscription: it is never forwarded."""
         if subscription is None:
             raise none_given("on_subscribe")
-        upstream = subscription  # as it was declared, when it is a queue, too
+        upstream = subscription  # in the class it was declared with, if it is a queue, too
         if self.upstream is None and not self.done and isinstance(subscription, QueueSubscription):
-            # A subscription says nothing about the type of its items: the source's.
+            # A subscription does not say the type of its items: it is the source's.
             queue = cast("QueueSubscription[T]", subscription)
             granted = queue.request_fusion(Fusion.ANY | Fusion.THREAD_BOUNDARY)
             if granted & Fusion.SYNC:
@@ -78,7 +79,7 @@ class BufferedInput(PolledInput[T]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """The item waits; fused, it is only a wake-up."""
+        """Have the item wait; with fusion, it is only a wake-up."""
         owner = self.owner
         if self._asynchronous:
             owner.signal()
@@ -95,13 +96,13 @@ class BufferedInput(PolledInput[T]):
                 self.drop_waiting()  # `close` may have looked before
         else:
             hooks.drop_item(item)
-            upstream = self.upstream  # read once: a cancel takes it away
+            upstream = self.upstream  # read once: a cancel clears it
             if upstream is not None:
                 hooks.cancel(upstream)
             self.on_error(overflow(owner.label, self.prefetch))
 
     def poll(self) -> T | Empty:
-        """The next item, or EMPTY: look at `ended` then. With the permit."""
+        """Return the next item; or EMPTY: look at `ended` then. With the permit."""
         queue = self._queue
         if queue is None:
             waiting = self._waiting
@@ -109,7 +110,7 @@ class BufferedInput(PolledInput[T]):
                 return EMPTY
             try:
                 item: T | Empty = waiting.popleft()
-            except IndexError:  # the flow is over: it was dropped
+            except IndexError:  # the flow has ended, and the item was dropped
                 return EMPTY
         else:
             try:
@@ -131,8 +132,8 @@ class BufferedInput(PolledInput[T]):
         self.owner.request_of(self, self._limit)
 
     def ended(self) -> bool:
-        """Whether nothing more comes. With the permit; read `error` if so."""
-        if not self.done:  # read before looking: what came before the end waits by then
+        """Return whether nothing more comes. With the permit; read `error` if so."""
+        if not self.done:  # read before looking: items from before the end wait by then
             return False
         if self._queue is None:
             return not self._waiting
@@ -160,16 +161,16 @@ class BufferedInput(PolledInput[T]):
 
     @property
     def fused(self) -> bool:
-        """Whether the source is polled."""
+        """True if the source is polled."""
         return self._queue is not None
 
     @property
     def waiting(self) -> int:
-        """How many items wait here."""
+        """Return the number of items that wait here."""
         return len(self._waiting)
 
     def _failed(self, error: BaseException) -> None:
-        """The source's queue has raised: that is its end."""
+        """Note that the source's queue has raised an error: that is its end."""
         self.error = error
         self.done = True
         upstream = self.owner.forget(self)

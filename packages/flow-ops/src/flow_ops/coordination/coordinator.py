@@ -1,9 +1,9 @@
-"""One downstream, several things that happen: all of them one at a time.
+"""One downstream and several kinds of events, which are handled one at a time.
 
 An operator with more than one source, or with a source and a clock, is a `Coordinator` with
-`Input`s. Whatever happens (an item, an end, a request, a timer) is handled under one permit, so
-that an operator is written as if there were one thread. What has to be true under every
-interleaving is true of this class, and proved once, here.
+`Input`s. Every event (an item, an end, a request, a timer) is handled under one permit, so that an
+operator is written as if there were one thread. What has to hold under every interleaving holds for
+this class, and is proved once, here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _Drop = Callable[[Any], object] | None
-# Any: what a handler takes is between it and who posts it.
+# Any: only a handler and the code that posts to it know the type.
 _Task = tuple[Callable[[Any], object], Any, _Drop]
 
 
@@ -52,17 +52,18 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     A subclass connects its inputs in `open`, and works in `step` and in the handlers that it gives
     to a `Listener`, to `post` and to `after`. All of these run with the permit, one at a time, and
     may call `emit`, `complete`, `fail`, `connect`, `disconnect`. `open` and `requested` run without
-    the permit, as the thread that subscribes or requests comes.
+    the permit, in the thread that subscribes or requests.
 
-    What a handler or `step` raises fails the flow, with a note of the operator's place.
+    An error of a handler or of `step` fails the flow, with a note of the place where the operator
+    was assembled.
 
-    The flow is over, for good, when `over` is set: by cancel, by a bad request, or by a terminal.
+    The flow has ended, for good, when `over` is set: by cancel, by a bad request, or by a terminal.
     Then the inputs are cancelled, and `closed` is called with the permit, once or more often: there
-    a subclass lets go of timers and of items that wait.
+    a subclass drops timers and items that wait.
 
     Args:
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = (
@@ -88,59 +89,61 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         super().__init__()
         self.label: Final = label
         self.home: Final = downstream.home()
-        """Where the subscription belongs; kept, since inputs are connected on any thread."""
+        """The home of the subscription; kept, since inputs are connected on any thread."""
         self.over = False
-        """Nothing is emitted any more."""
+        """True when nothing is emitted any more."""
         self._downstream: CoreSubscriber[R] | None = downstream
         self._conditional = isinstance(downstream, ConditionalSubscriber)
-        """Whether False from `_receive` means that the item does not count."""
+        """True if False from `_receive` means that the item does not use up demand."""
         self._receive: Callable[[R], object] = hooks.drop_item
-        """Takes an item: the downstream, from when it was introduced until the flow is over."""
+        """Takes an item: the downstream's function, from its on_subscribe until the flow has
+        ended."""
         self._lock = Lock()
-        """Guards `_requested`, `_inputs`, and each input's upstream. Nothing is called under it."""
+        """Guards `_requested`, `_inputs`, and each input's upstream. Never held while calling
+        out."""
         self._requested = 0
         self._emitted: int = 0
         """Written with the permit."""
         self._bad: BaseException | None = None
-        """What the downstream is told when the flow is over for another reason than its end."""
+        """The error for the downstream when the flow has ended for another reason than its end."""
         self._inputs: dict[Input[Any], None] = {}  # Any: inputs are of many types
         self._tasks: deque[_Task] = deque()
         self._later: deque[_Task] | None = None
-        """What is to be done without the permit, by one thread at a time."""
+        """Calls to make without the permit, by one thread at a time."""
         self._later_permit: dict[int, bool] | None = None
-        """The permit for that; see `SerialDrain`."""
+        """The permit for these calls; see `SerialDrain`."""
         self._watch: LoopWatch | None = None
-        """Tells if the loop of its clock is closed."""
+        """Notices when the loop of its clock is closed."""
 
-    # -- for subclasses to say
+    # -- methods that subclasses define
 
     @abstractmethod
     def open(self) -> None:
         """Connect to the sources. After the downstream's on_subscribe, without the permit."""
 
     def step(self) -> None:
-        """Do what can be done now: inputs have items or have ended, or there is new demand."""
+        """Do all that can be done now: inputs have items or have ended, or there is new demand."""
 
     def requested(self, n: int) -> None:
-        """The downstream has requested `n` more. Without the permit, in its thread."""
+        """Note that the downstream has requested `n` more. Without the permit, in its thread."""
         self.signal()
 
     def introduced(self) -> None:
-        """The downstream has its subscription. With the permit, which this has to give back."""
+        """Follow up the downstream's on_subscribe. With the permit, which this has to give back."""
         self.run_entered()
 
     def ending(self, one: Input[Any]) -> None:  # Any: see `_inputs`
-        """A `PolledInput` gets nothing more; items may wait in it. Without the permit."""
+        """Note that a `PolledInput` gets nothing more; items may wait in it. Without the permit."""
 
     def closed(self) -> None:
-        """The flow is over: let go of timers and waiting items (give those to `hooks`)."""
+        """Drop timers and items that wait (give these to `hooks`): the flow has ended."""
 
     # -- running
 
     def start(self) -> None:
-        """Introduce this to the downstream, then open."""
+        """Introduce this to the downstream, then call `open`."""
         downstream = self._downstream
-        # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
+        # We hold the permit, so that no signal comes before on_subscribe has returned (§1.9).
         if downstream is None or not self.try_enter():
             return
         try:
@@ -191,9 +194,10 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     def connect_later(self, source: Publisher[T], to: Input[T]) -> None:
         """Subscribe an input to a source as soon as the permit is given back. With the permit.
 
-        What a synchronous source sends is then handled as it comes, while with `connect` under the
-        permit all that was requested has to wait. It counts as `active` at once. Of several, one
-        follows the other, without recursion, however many complete while they are subscribed.
+        The items of a synchronous source are then handled as they come, while with `connect` under
+        the permit all that was requested has to wait. The input counts as `active` at once. Several
+        sources follow one another without recursion, however many complete while they are
+        subscribed.
         """
         with self._lock:
             if self.over or to.gone:
@@ -207,26 +211,26 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         argument: object = None,
         drop: _Drop = None,
     ) -> None:
-        """Have `action(argument)` run as soon as the permit is given back. With the permit.
+        """Run `action(argument)` as soon as the permit is given back. Call this with the permit.
 
-        What it raises fails the flow, with a note of the operator's place.
+        An error of it fails the flow, with a note of the place where the operator was assembled.
 
         Args:
-            action: runs after those before it, never two at a time; not if the flow is over.
+            action: runs after those before it, one at a time; not if the flow has ended.
             argument: passed to it.
-            drop: gets the argument if the flow is over.
+            drop: called with the argument if the flow has ended.
         """
         if self._later is None:
             self._later_permit = {0: True}
             self._later = deque()
         self._later.append((action, argument, drop))
-        self._missed = True  # so that whoever gives the permit back signals
+        self._missed = True  # so that the thread that gives the permit back signals
 
     def _act_outside(self) -> None:
-        """Do what was put off by `outside`, unless another thread does. Without the permit.
+        """Make the calls that `outside` put off, unless another thread does. Without the permit.
 
-        Nothing is left behind: who adds something comes here after it, and who gives
-        `_later_permit` back looks again after that.
+        No call is left behind: a thread that adds one comes here after that, and a thread that
+        gives `_later_permit` back looks again after that.
         """
         later, permit = self._later, self._later_permit
         while later and permit:
@@ -253,7 +257,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
                 permit[0] = True
 
     def disconnect(self, gone: Input[Any]) -> None:  # Any: see `_inputs`
-        """Cancel the input `gone`. What it has sent and was not handled yet is dropped."""
+        """Cancel the input `gone`. Its signals that were not handled yet are dropped."""
         with self._lock:
             self._inputs.pop(gone, None)
             upstream, gone.upstream = gone.upstream, None
@@ -263,36 +267,38 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             hooks.cancel(upstream)
 
     def post(self, handler: Callable[[T], object], argument: T, drop: _Drop = None) -> None:
-        """Have `handler(argument)` run with the permit, after what was posted before.
+        """Run `handler(argument)` with the permit, after everything that was posted before.
 
         Args:
-            handler: not called if the flow is over by then.
+            handler: not called if the flow has ended by then.
             argument: passed to it.
-            drop: gets the argument then.
+            drop: called with the argument then.
         """
         self._tasks.append((handler, argument, drop))
         self.signal()
 
     def put_off(self, handler: Callable[[T], object], argument: T, drop: _Drop = None) -> None:
-        """As `post`, for who holds the permit: giving that back signals, this does not."""
+        """As `post`, for the holder of the permit: giving it back signals, this does not."""
         self._tasks.append((handler, argument, drop))
         self._missed = True
 
     def after(
         self, clock: Clock, delay_s: float, handler: Callable[[T], object], argument: T
     ) -> Disposable:
-        """Have `handler(argument)` run with the permit in `delay_s` seconds of `clock`.
+        """Run `handler(argument)` with the permit in `delay_s` seconds of `clock`.
 
         Returns:
-            The handle to stop it with, which `closed` has to do.
+            The handle of the timer; `closed` has to stop it.
         """
         return clock.schedule(delay_s, partial(self.post, handler, argument))
 
     def clock_for(self, clock: Clock | None) -> Clock:
-        """The clock of this subscription; if that is of an event loop, the flow ends with that.
+        """Return the clock of this subscription.
+
+        If it is that of an event loop, the flow ends with the loop.
 
         Args:
-            clock: what the operator was given; see `home_clock`.
+            clock: the clock that the operator was given; see `home_clock`.
         """
         found = home_clock(clock, self.home)
         if isinstance(found, AsyncioClock):
@@ -301,31 +307,31 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
 
     @property
     def forsaken(self) -> bool:
-        """Whether the loop of this subscription ends, so that nothing may begin anew."""
+        """Return whether the loop of this subscription is ending: nothing may begin again."""
         return self.home is not None and self.home.forsaken
 
     def hopeless(self, error: BaseException) -> bool:
-        """Whether nothing is to begin anew after `error`, since the loop of this ends."""
+        """Return whether nothing may begin again after `error`: the loop of this is ending."""
         home = self.home
         if home is None:
             return False
-        # Of those that were cancelled, the last one may have been this flow's.
+        # Of the cancelled tasks, the last one may have been this flow's.
         return home.forsaken or (
             isinstance(error, LoopEndedError) and not asyncio.all_tasks(home.loop)
         )
 
     def _stopped(self) -> None:
-        """The loop of the clock is closed."""
+        """End the flow: the loop of the clock is closed."""
         self.post(self.fail, closed_loop(self.label, "clock"))
 
     @property
     def active(self) -> int:
-        """How many inputs have not ended."""
+        """The number of inputs that have not ended."""
         return len(self._inputs)
 
     @property
     def demand(self) -> int:
-        """How many items may be emitted now."""
+        """The number of items that may be emitted now."""
         requested = self._requested
         return requested if requested == UNBOUNDED else requested - self._emitted
 
@@ -333,7 +339,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         """Send `item`. With the permit, and only if there is demand for it.
 
         Returns:
-            Whether it counts against the demand; if not, another one is wanted.
+            Whether it uses up demand; if not, another item is wanted.
 
         Raises:
             NoneItemError: for None.
@@ -349,11 +355,11 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         return True
 
     def complete(self) -> None:
-        """Cancel what runs, and send on_complete. With the permit."""
+        """Cancel all inputs, and send on_complete. With the permit."""
         self._finish(None)
 
     def fail(self, error: BaseException) -> None:
-        """Cancel what runs, and send on_error with `error`. With the permit."""
+        """Cancel all inputs, and send on_error with `error`. With the permit."""
         self._finish(error)
 
     def end(self, error: BaseException | None) -> None:
@@ -361,7 +367,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         self._finish(error)
 
     def blame(self, error: BaseException) -> BaseException:
-        """What the flow fails with when a function of the operator has raised `error`.
+        """Return the flow's error when a function of the operator has raised `error`.
 
         Raises:
             BaseException: `error`, if it is fatal.
@@ -389,7 +395,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     @final
     @override
     def cancel(self) -> None:
-        """A running handler ends first; nothing is emitted after it."""
+        """Cancel. A running handler ends first; nothing is emitted after it."""
         self._bad = None
         self._downstream = None
         self._halt()
@@ -397,11 +403,11 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
 
     @override
     def signal(self) -> None:
-        """Repeats what the base does, to save a call for each item."""
+        """Signal; this repeats the method of the base, to save a call for each item."""
         self._missed = True
         permit = self._permit
         while self._missed:
-            if HAS_GIL and 0 not in permit:  # what `del` would find, without its KeyError
+            if HAS_GIL and 0 not in permit:  # `del` without its KeyError
                 break
             try:
                 del permit[0]
@@ -439,7 +445,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             self._clean()
 
     def _failed(self, error: BaseException) -> None:
-        """A handler or `step` has raised `error`."""
+        """End the flow: a handler or `step` has raised `error`."""
         if is_fatal(error):
             self.forsake(error)
             self._downstream = None
@@ -449,19 +455,19 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         self._finish(self.blame(error))
 
     def forsake(self, error: BaseException) -> None:
-        """A fatal `error` propagates: `leave` those whom this would have told the end.
+        """Note that a fatal `error` propagates: `leave` those that would have got the end here.
 
-        With the permit, and before anything is let go of: this may find no room in the stack.
+        With the permit, and before anything is dropped: the stack may have no room for more calls.
         """
         leave(error, self._downstream, self)
 
     def give_up(self, error: BaseException) -> None:
-        """A fatal `error` propagates, past this. Without the permit."""
+        """Note that a fatal `error` propagates past this. Without the permit."""
         leave(error, self._downstream, self)
         self.cancel()
 
     def told_late(self, error: BaseException) -> None:
-        """A fatal `error` has to be told, if the downstream has had no end. Without the permit."""
+        """Send a fatal `error`, if the downstream has had no end. Without the permit."""
         if not self.over:
             self.post(self.fail, error, hooks.drop_error)
         elif self._downstream is None:
@@ -485,11 +491,11 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             else:
                 downstream.on_error(error)
         except BaseException:
-            self._downstream = downstream  # for `_failed` to find, if that is fatal
+            self._downstream = downstream  # so that `_failed` finds it, if the error is fatal
             raise
 
     def _raised(self, error: BaseException) -> None:
-        """The downstream let `error` escape from its on_next (§2.13)."""
+        """End the flow: the downstream has raised `error` in its on_next (§2.13)."""
         if is_fatal(error):
             self._failed(error)
         downstream, self._downstream = self._downstream, None
@@ -499,12 +505,12 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             hooks.drop_error(error)
 
     def _clean(self) -> None:
-        """The flow is over: let everything go. Only `_bad` is left to tell."""
+        """Drop everything: the flow has ended, and only `_bad` may have to be sent."""
         for tasks in (self._tasks, self._later):
             while tasks:
                 try:
                     _, argument, drop = tasks.popleft()
-                except IndexError:  # the thread that acts outside was faster
+                except IndexError:  # the thread that makes the calls was faster
                     break
                 if drop is not None:
                     drop(argument)
@@ -518,7 +524,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             downstream.on_error(bad)
 
     def _halt(self) -> None:
-        """The flow is over. Any thread."""
+        """Stop: the flow has ended. Any thread."""
         with self._lock:
             self._receive = hooks.drop_item
             inputs = self._inputs
@@ -526,21 +532,21 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             for one in inputs:
                 one.upstream = None
                 one.cut()
-            # After that: whoever sees it may send the terminal and call `closed` at once, and then
-            # no item may be sent and no handler may run.
+            # After that: a thread that sees it may send the terminal and call `closed` at once, and
+            # then no item may be sent and no handler may run.
             self.over = True
-            self._inputs = {}  # not before: to have no input left is to be complete
-            self._missed = True  # whoever has the permit cleans up
+            self._inputs = {}  # not before: the flow is complete when it has no input left
+            self._missed = True  # the holder of the permit cleans up
         for upstream in upstreams:
             hooks.cancel(upstream)
 
-    # -- for inputs
+    # -- methods that inputs use
 
     def admit(self, one: Input[Any], subscription: Subscription) -> int:  # Any: see `_inputs`
         """Take the subscription of an input.
 
         Returns:
-            What to request of it; -1 if it is to be cancelled.
+            What to request of it; -1 if it has to be cancelled.
         """
         with self._lock:
             if self.over or one.done or one.upstream is not None or one not in self._inputs:
@@ -550,13 +556,13 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             return pending
 
     def release(self, ended: Input[Any]) -> None:  # Any: see `_inputs`
-        """An input has ended by itself, and is not `active` any more."""
+        """Note that an input has ended by itself, and is not `active` any more."""
         with self._lock:
             self._inputs.pop(ended, None)
             ended.upstream = None
 
     def forget(self, ended: Input[Any]) -> Subscription | None:  # Any: see `_inputs`
-        """An input has ended by itself: its subscription is not called any more."""
+        """Note that an input has ended by itself: its subscription is not called any more."""
         with self._lock:
             upstream, ended.upstream = ended.upstream, None
         return upstream
@@ -587,7 +593,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
 
     @property
     def buffered(self) -> int:
-        """How many items wait; for `statistics`."""
+        """The number of items that wait; for `statistics`."""
         return len(self._tasks)
 
 
@@ -595,21 +601,21 @@ class Input(CoreSubscriber[T], Generic[T]):
     """Receives one of the sources of a `Coordinator`.
 
     Args:
-        owner: handles what comes.
-        demand: what to request as soon as there is a subscription; 0 for nothing.
+        owner: the coordinator, which handles the signals.
+        demand: how much to request as soon as there is a subscription; 0 for nothing.
     """
 
     __slots__ = ("__weakref__", "done", "gone", "owner", "pending", "upstream")
 
-    def __init__(self, owner: Coordinator[Any], demand: int) -> None:  # Any: whatever it emits
+    def __init__(self, owner: Coordinator[Any], demand: int) -> None:  # Any: the type that it emits
         self.owner: Final = owner
         self.upstream: Subscription | None = None
         self.pending = demand
-        """Requested before there was a subscription."""
+        """Demand from before there was a subscription."""
         self.done = False
-        """Its terminal has come."""
+        """True when its terminal has come."""
         self.gone = False
-        """Disconnected: what still comes is dropped."""
+        """True when it was disconnected: later signals are dropped."""
 
     @override
     def home(self) -> Home | None:
@@ -620,16 +626,16 @@ class Input(CoreSubscriber[T], Generic[T]):
         self.owner.request_of(self, n)
 
     def cut(self) -> None:
-        """It is disconnected, or the flow is over. Under the owner's lock."""
+        """Disconnect it; or the flow has ended. Under the owner's lock."""
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The upstream's subscription is never forwarded."""
+        """Keep the upstream's subscription: it is never forwarded."""
         if subscription is None:
             raise none_given("on_subscribe")
         pending = self.owner.admit(self, subscription)
         if pending < 0:
-            subscription.cancel()  # §2.5, or the flow is over
+            subscription.cancel()  # §2.5, or the flow has ended
         elif pending:
             subscription.request(pending)
 
@@ -650,9 +656,9 @@ class Input(CoreSubscriber[T], Generic[T]):
             self.owner.post(self._end, None)
 
     def late(self, error: BaseException) -> None:
-        """An error after the end of the source or of the flow: dropped, unless it is fatal.
+        """Drop an error after the end of the source or of the flow, unless it is fatal.
 
-        Then it may have kept the downstream from being told.
+        A fatal one may have kept the end from the downstream, which gets it then.
         """
         if self.gone or not is_fatal(error):
             hooks.drop_error(error)
@@ -660,7 +666,7 @@ class Input(CoreSubscriber[T], Generic[T]):
             self.owner.told_late(error)
 
     def _end(self, error: BaseException | None) -> None:
-        """The source has completed, or failed with `error`. With the permit."""
+        """Handle the end of the source: completed, or failed with `error`. With the permit."""
         self.owner.release(self)
 
     @override
@@ -673,21 +679,21 @@ class Input(CoreSubscriber[T], Generic[T]):
 
 @final
 class Listener(Input[T], ConditionalSubscriber[T]):
-    """An input whose signals are handled one by one, as they come; no item waits by itself.
+    """An input whose signals are handled one by one, as they come; it keeps no items.
 
     Args:
-        owner: handles what comes.
+        owner: the coordinator, which handles the signals.
         on_item: gets each item, with the permit. If it returns False, another one is requested in
             its place (so that `Coordinator.emit` can be given as it is).
         on_end: gets the error, or None for completion, with the permit.
-        demand: what to request as soon as there is a subscription; 0 for nothing.
+        demand: how much to request as soon as there is a subscription; 0 for nothing.
     """
 
     __slots__ = ("_direct", "_on_end", "_on_item")
 
     def __init__(
         self,
-        owner: Coordinator[Any],  # Any: whatever it emits
+        owner: Coordinator[Any],  # Any: the type that it emits
         on_item: Callable[[T], object],
         on_end: Callable[[BaseException | None], object],
         demand: int = 0,
@@ -696,7 +702,7 @@ class Listener(Input[T], ConditionalSubscriber[T]):
         self._on_item = on_item
         self._on_end = on_end
         self._direct = on_item
-        """`on_item` as long as items are welcome: so no item has to look whether they are."""
+        """`on_item` until items are dropped: so no item has to check whether they are."""
 
     @override
     def cut(self) -> None:
@@ -709,7 +715,7 @@ class Listener(Input[T], ConditionalSubscriber[T]):
 
     @override
     def try_on_next(self, item: T, /) -> bool:
-        """Handled at once if nobody else is at work."""
+        """Handle the item at once if no other thread is at work."""
         if item is None:
             raise none_given("on_next")
         owner = self.owner

@@ -1,4 +1,4 @@
-"""What a flow fails with, and what the error says of the operator."""
+"""The errors that flows fail with, which name the operator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["blamed", "combined", "no_stop", "overflow"]
 
 
 def blamed(error: BaseException, label: str) -> BaseException:
-    """What the flow fails with when a function of the operator `label` has raised `error`.
+    """Return the flow's error when a function of the operator `label` has raised `error`.
 
     Raises:
         BaseException: `error`, if it is fatal.
@@ -20,7 +20,7 @@ def blamed(error: BaseException, label: str) -> BaseException:
 
 
 def no_stop(error: BaseException) -> BaseException:
-    """`error`, or a RuntimeError in place of a StopIteration: never a silent end (PEP 479)."""
+    """Return `error`, or a RuntimeError in place of a StopIteration (PEP 479)."""
     if not isinstance(error, StopIteration):
         return error
     stopped = RuntimeError("a function of the flow raised StopIteration")
@@ -29,7 +29,10 @@ def no_stop(error: BaseException) -> BaseException:
 
 
 def combined(label: str, errors: list[BaseException]) -> BaseException:
-    """The only one of `errors`, or a group of all; its message names the operator, `label`."""
+    """Return the only one of `errors`, or a group of all.
+
+    Its message names the operator, `label`.
+    """
     if len(errors) == 1:
         return errors[0]
     return BaseExceptionGroup(f"{len(errors)} errors in {label}", errors)
@@ -38,12 +41,12 @@ def combined(label: str, errors: list[BaseException]) -> BaseException:
 def overflow(
     label: str, requested: int | None = None, *, who: str = "a source"
 ) -> MissingBackpressureError:
-    """The error for a source of the operator `label` that has sent more than was requested.
+    """Return the error for a source of the operator `label` that has sent more than was requested.
 
     Args:
-        label: the operator and its place.
-        requested: how many items were, if that is known.
-        who: what has sent them.
+        label: the operator and where it was assembled.
+        requested: how many items were requested, if that is known.
+        who: the sender, for the message.
     """
     what = "was requested" if requested is None else f"the {requested} items that were requested"
     return MissingBackpressureError(

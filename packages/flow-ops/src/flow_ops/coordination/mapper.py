@@ -1,4 +1,4 @@
-"""A user's function that makes flows, and what messages say of it."""
+"""A user's function that returns flows, with its description for messages."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ R = TypeVar("R")
 
 @final
 class Mapper(Generic[T, R]):
-    """The user's function from an item to a flow, and what messages say of it.
+    """The user's function from an item to a flow, with its description for messages.
 
     Args:
-        function: the user's.
+        function: the user's function.
         label: the operator with its arguments, and where it was assembled.
     """
 
@@ -35,18 +35,18 @@ class Mapper(Generic[T, R]):
         self.function = function
         self.label = label
         self._last: object = None
-        """What `function` gave last, if that was an iterator."""
+        """The last result of `function`, if that was an iterator."""
 
     @property
     def spliced(self) -> Spliced[R] | None:
-        """The stages of a function that was prepared, if a loop over its inputs can have them."""
-        function: Any = self.function  # Any: a class tells nothing of its parameters
+        """Return the stages of a prepared function, if a loop over its inputs can have them."""
+        function: Any = self.function  # Any: a class does not say its parameters
         if not isinstance(function, Prepared):
             return None
         return cast("Prepared[T, R]", function).spliced
 
-    def told(self, upstream: Flow[Any]) -> str | None:  # Any: whatever is mapped
-        """Where the inner flows come from, for `flow explain`; None if they are known.
+    def told(self, upstream: Flow[Any]) -> str | None:  # Any: the type of the mapped items
+        """Describe where the inner flows come from, for `flow explain`; None if they are known.
 
         Args:
             upstream: the flow whose items are mapped.
@@ -58,7 +58,7 @@ class Mapper(Generic[T, R]):
         return f"{describe(self.function)} makes one of each item"
 
     def failed(self, error: BaseException) -> BaseException:
-        """What the flow fails with, when `function` has raised `error`: it says where.
+        """Return the flow's error, with the place, when `function` has raised `error`.
 
         Raises:
             BaseException: `error`, if it is fatal.
@@ -66,12 +66,12 @@ class Mapper(Generic[T, R]):
         return blamed(error, self.label)
 
     def flow_of(self, made: Convertible[R]) -> Flow[R]:
-        """`made`, which `function` has returned, as a flow.
+        """Return `made`, which `function` has returned, as a flow.
 
         Raises:
             NoneItemError: for None.
-            FlowError: for an iterator that it has given for the item before, too.
-            TypeError: for anything else that no flow can be made of.
+            FlowError: for an iterator that it has returned for the item before, too.
+            TypeError: for anything else that cannot become a flow.
         """
         given: object = made
         if hasattr(given, "__next__"):
@@ -82,5 +82,5 @@ class Mapper(Generic[T, R]):
 
 
 def itself(source: Publisher[T]) -> Flow[T]:
-    """Return `source`: a mapper for flows. `Mapper.flow_of` refuses what is not a flow."""
+    """Return `source`: a mapper for flows. `Mapper.flow_of` refuses anything else."""
     return cast("Flow[T]", source)

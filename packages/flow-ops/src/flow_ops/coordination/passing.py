@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class Passing(Coordinator[T]):
-    """Passes the signals of one source on. A subclass says which, and when: by `follow`.
+    """Passes the signals of one source on. A subclass decides which source, and when: by `follow`.
 
     Args:
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = ("_main",)
@@ -29,7 +29,7 @@ class Passing(Coordinator[T]):
         self._main: Listener[T] | None = Listener(self, self.emit, self.end)
 
     def follow(self, source: Publisher[T]) -> None:
-        """Subscribe to the source, and request what was requested so far. Once."""
+        """Subscribe to the source, and request the demand so far. Called once."""
         main = self._main
         if main is not None:
             self.connect(source, main)

@@ -1,4 +1,4 @@
-"""An input that the owner asks for items, and for the end."""
+"""An input that the owner polls for items and the end."""
 
 from __future__ import annotations
 
@@ -17,33 +17,36 @@ T = TypeVar("T")
 
 
 class PolledInput(Input[T]):
-    """The base of inputs that keep what comes until the owner takes it, in `step`.
+    """The base of inputs that keep items until the owner takes them, in `step`.
 
-    The end is kept, too: `done`, and then `error`.
+    They keep the end, too: `done`, and then `error`.
 
     Args:
-        owner: is made to `step` by whatever comes.
-        demand: what to request as soon as there is a subscription.
+        owner: the coordinator; each signal makes it `step`.
+        demand: how much to request as soon as there is a subscription.
     """
 
     __slots__ = ("error",)
 
-    def __init__(self, owner: Coordinator[Any], demand: int) -> None:  # Any: whatever it emits
+    def __init__(self, owner: Coordinator[Any], demand: int) -> None:  # Any: the type that it emits
         super().__init__(owner, demand)
         self.error: BaseException | None = None
-        """What the source has failed with, once it is `done`. Who takes it sets it to None."""
+        """The error of the source, once it is `done`. Taking it sets it to None."""
 
     @abstractmethod
     def drop_waiting(self) -> None:
-        """Drop the items that wait. On any thread, when the flow is over or this disconnected."""
+        """Drop the items that wait.
+
+        On any thread, when the flow has ended or this is disconnected.
+        """
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Comes after the items that wait."""
+        """Keep the error; it comes after the items that wait."""
         if error is None:
             raise none_given("on_error")
         owner = self.owner
-        with owner._lock:  # in which the flow gets over: `close` comes before this, or sees it
+        with owner._lock:  # the flow ends under it, so `close` comes before this, or sees it
             late = self.done or self.gone or owner.over
             if not late:
                 self.error = error
@@ -58,14 +61,17 @@ class PolledInput(Input[T]):
             self._ended()
 
     def close(self) -> None:
-        """Drop what waits. With the permit, when the flow is over or this is disconnected."""
+        """Drop the items that wait.
+
+        With the permit, when the flow has ended or this is disconnected.
+        """
         self.drop_waiting()
         error, self.error = self.error, None
         if error is not None:
             hooks.drop_error(error)
 
     def _ended(self) -> None:
-        """The source has ended, so that its subscription is not called any more (§2.4)."""
+        """Note that the source has ended: its subscription is not called any more (§2.4)."""
         self.done = True
         self.owner.forget(self)
         self.owner.ending(self)

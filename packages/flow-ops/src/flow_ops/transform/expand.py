@@ -94,7 +94,7 @@ def expand(
 
 
 def _by_level(flow: Flow[T], mapper: Mapper[T, T], capacity: int) -> Flow[T]:
-    """Return a walk by levels: flows follow one another, and their items decide on the next ones."""
+    """Return a walk by levels: flows follow one another, and their items decide which."""
     waiting: deque[T] = deque()
 
     def remember(item: T) -> None:
