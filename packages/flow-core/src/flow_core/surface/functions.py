@@ -336,18 +336,19 @@ def interval(
     no task.
 
     Args:
-        period: how long between two numbers, above 0. There is no drift.
-        initial_delay: how long before the first one; as long as `period` if None.
-        overflow: what happens to a number that nobody has requested when its time comes.
-            ``"error"`` fails the flow; ``"drop"`` leaves the number out, and the next one is still
-            the count of periods; ``"buffer"`` makes up for it when there is demand (it takes no
-            memory: only the count is kept).
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        period: how long between two numbers, in seconds, above 0. Delays do not add up.
+        initial_delay: how long before the first one, in seconds; as long as `period` if None.
+        overflow: what happens to a number that was not requested when its time comes. ``"error"``
+            fails the flow; ``"drop"`` leaves the number out, and the next one is still the count of
+            periods; ``"buffer"`` sends it later, on demand (it takes no memory: only the count is
+            kept).
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if a time is none, or `clock` no clock.
-        ValueError: if the period is not above 0 and finite, the delay less than 0, or `overflow`
-            something else.
+        TypeError: if a time is not a time, or `clock` is not a clock.
+        ValueError: if the period is not above 0 and finite, the delay is less than 0, or `overflow`
+            is unknown.
 
     Executed by flow-ops: `flow_ops.interval`.
     """
@@ -371,18 +372,19 @@ def interval_range(
     >>> list(flow.interval_range(5, 3, 0.001))
     [5, 6, 7]
 
-    It is `interval` with `take` and `map` behind it: see there.
+    It is `interval`, followed by `take` and `map`.
 
     Args:
         start: the first int.
-        count: how many, at least 0.
-        period: how long between two of them, above 0.
-        initial_delay: how long before the first one; as long as `period` if None.
-        overflow: see `interval`. With ``"drop"`` the ints still are `count`, with gaps.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        count: how many ints, at least 0.
+        period: how long between two of them, in seconds, above 0.
+        initial_delay: how long before the first one, in seconds; as long as `period` if None.
+        overflow: see `interval`. With ``"drop"`` there are still `count` ints, with gaps.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if a number or a time is none, or `clock` no clock.
+        TypeError: if an argument is of the wrong type.
         ValueError: as `interval`, or if `count` is less than 0.
 
     Executed by flow-ops: `flow_ops.interval_range`.
@@ -612,7 +614,7 @@ def sequence_equal(
 
 
 def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
-    """0, after a while.
+    """The item 0, after a while.
 
     >>> import flow_core as flow
     >>> list(flow.timer(0.001))
@@ -623,11 +625,12 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
     Errors: RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay: how long, at least 0; infinity is never.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        delay: how long, in seconds, at least 0; infinity is never.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `delay` is not a time, or `clock` no clock.
+        TypeError: if `delay` is not a time, or `clock` is not a clock.
         ValueError: if `delay` is less than 0, or NaN.
 
     Executed by flow-ops: `flow_ops.timer`.

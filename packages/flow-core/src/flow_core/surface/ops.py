@@ -371,19 +371,19 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> places
         ['closer_0']
 
-        After a cancel nothing comes any more, though the upstream is cancelled later: what it sends
-        meanwhile goes to the dropped-items hook.
+        After a cancel no more items come, though the upstream is cancelled later: its items go to the
+        dropped-items hook until then.
 
         Demand: passed on. Thread: that of the upstream; only cancel changes. If the executor refuses
-        the task, the upstream is cancelled where the cancel comes from; if it drops the task later, on
-        a thread of its own.
+        the task, the upstream is cancelled in the thread that cancels; if it drops the task later, on a
+        separate thread.
         Fusion: none; conditional.
 
         Args:
             executor: see `subscribe_on`.
 
         Raises:
-            TypeError: if `executor` is none.
+            TypeError: if `executor` is not an executor.
 
         Executed by flow-ops: `flow_ops.cancel_on`.
         """
@@ -675,29 +675,30 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def debounce(
         self, quiet: Seconds | Callable[[T_co], Flow[object]], *, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """Items that are not followed by another one for a while; the last one, in any case.
+        """Items that are not followed by another one for a while; always the last one.
 
         >>> import flow_core as flow
         >>> list(flow.range(100).debounce(60))
         [99]
 
         Demand: everything is requested of the upstream. An item that is due when there is no demand
-        waits for it; the next one that is due takes its place, and it goes to the dropped-items hook.
-        The flow completes when the item that waits is given.
-        Thread: the clock's, or that of the flow that `quiet` makes; the last item comes on the
+        waits for it; the next one that is due replaces it, and it goes to the dropped-items hook. The
+        flow completes when the item that waits was sent.
+        Thread: the clock's, or that of the flow that `quiet` returns; the last item comes on the
         upstream's, and an item that waited on the thread that requests. `quiet` runs in the upstream's
         thread. Fusion: none.
         Errors: those of the upstream, of `quiet` and of its flows, at once: they overtake an item that
         waits.
 
         Args:
-            quiet: how long, at least 0; or a function that makes a flow of an item, which is due when
-                that gives its first item, or completes.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            quiet: how long, in seconds, at least 0; or a function that returns a flow for an item,
+                which is due when that flow gives its first item, or completes.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `quiet` is neither a time nor a function, or `clock` no clock.
-            ValueError: if it is less than 0, or NaN.
+            TypeError: if `quiet` is neither a time nor a function, or `clock` is not a clock.
+            ValueError: if the time is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.debounce`.
         """
@@ -706,25 +707,27 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def delay(
         self, delay: Seconds, *, delay_error: bool = False, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """Everything a while later.
+        """All signals a while later.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).delay(0.001))
         [0, 1, 2]
 
-        Demand: passed on; items on their way count against it. So not more wait here than were
-        requested; if everything is, that is what the upstream sends within `delay`.
+        Demand: passed on; items on their way count against it. So no more wait here than were
+        requested; if everything is requested, these are the items that the upstream sends within
+        `delay`.
         Thread: the clock's. Fusion: none.
         Errors: those of the upstream, at once: they overtake the items on their way, unless
         `delay_error`. RejectedExecutionError if the clock takes no task.
 
         Args:
-            delay: how long, at least 0, from when an item comes to when it goes.
+            delay: how long from when an item comes to when it is sent, in seconds, at least 0.
             delay_error: whether the upstream's error comes later, too, after the items before it.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `delay` is not a time, or `clock` no clock.
+            TypeError: if `delay` is not a time, or `clock` is not a clock.
             ValueError: if `delay` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.delay`.
@@ -734,13 +737,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def delay_elements(self, delay: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
-        """Each item a while after the one before it was given, or after it came, if that is later.
+        """Each item a while after the one before it was sent, or after it came, if that is later.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).delay_elements(0.001))
         [0, 1, 2]
 
-        It is `concat_map` to a `timer` of each item.
+        It is `concat_map` to a `timer` for each item.
 
         Demand: exact; the time of an item runs when there is demand for it. One item is requested ahead
         and waits for its turn.
@@ -749,11 +752,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         takes no task.
 
         Args:
-            delay: how long between two items, at least 0; also before the first one.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            delay: how long between two items, in seconds, at least 0; also before the first one.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `delay` is not a time, or `clock` no clock.
+            TypeError: if `delay` is not a time, or `clock` is not a clock.
             ValueError: if `delay` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.delay_elements`.
@@ -763,25 +767,27 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def delay_subscription(
         self, delay: Seconds | Publisher[object], *, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """Subscribe to the upstream later: after a while, or when another flow says so.
+        """Subscribe to the upstream later: after a while, or when another flow gives an item.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).delay_subscription(0.001))
         [0, 1, 2]
 
-        Demand: passed on; what is requested before there is an upstream is requested of it then. One
-        item is requested of the other flow. The subscription does not wait for demand.
+        Demand: passed on; demand from before the subscription is requested then. One item is requested
+        of the other flow. The subscription does not wait for demand.
         Thread: the upstream is subscribed to on the clock's, or where the other flow sends its first
         item or completes; from then on, that of the upstream. Fusion: none.
         Errors: those of both flows. RejectedExecutionError if the clock takes no task.
 
         Args:
-            delay: how long, at least 0; or a flow whose first item or completion is the moment.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            delay: how long, in seconds, at least 0; or a flow whose first item or completion is the
+                moment.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `delay` is neither a time nor a flow, or `clock` no clock.
-            ValueError: if it is less than 0, or NaN.
+            TypeError: if `delay` is neither a time nor a flow, or `clock` is not a clock.
+            ValueError: if the time is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.delay_subscription`.
         """
@@ -831,7 +837,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def delay_with_mapper(
         self, mapper: Callable[[T_co], Flow[object]], *, concurrency: int = 128
     ) -> Flow[T_co]:
-        """Each item as soon as the flow that `mapper` makes of it gives an item or completes.
+        """Each item as soon as the flow that `mapper` returns for it gives an item or completes.
 
         >>> import flow_core as flow
         >>> from flow_testing import TestSubscriber, VirtualClock
@@ -841,13 +847,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [2, 3]
 
-        It is `flat_map`, with flows of which only the first item or the end counts: demand, threads and
-        fusion are as there. Items need not keep their order.
+        It is `flat_map`, with flows of which only the first item or the end counts, with the same
+        demand, threads and fusion. Items need not keep their order.
         Errors: those of the upstream, of `mapper` and of its flows; the first one ends the flow.
 
         Args:
-            mapper: makes a flow of an item.
-            concurrency: how many items may be on their way.
+            mapper: returns a flow for an item.
+            concurrency: how many items may wait for their flows.
 
         Raises:
             TypeError: if `mapper` cannot be called, or `concurrency` is not an int.
@@ -1691,28 +1697,27 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> pool.shutdown()
 
         The order of items is kept, and they come one at a time, however many threads the executor has.
-        A task is submitted when there is work and none is pending. It goes on while there are items and
-        demand for them, for a tenth of a second, after which it submits the next one: so other tasks of
-        the executor have their turn, and a pool can be shut down.
+        A task is submitted when there is work and no task is pending. It continues while there are
+        items and demand for them, for a tenth of a second, after which it submits the next one: so
+        other tasks of the executor have their turn, and a pool can be shut down.
 
         Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
         were delivered; what the downstream requests decides only when they are delivered.
         Thread: the upstream keeps its thread, but is requested from the executor's; a source that works
         when it is requested continues there. Cancel does not interrupt a downstream that blocks: no
-        further item follows. An event loop does nothing else for the tenth of a second that a
-        task may take: there, subscribe with a prefetch, or use ``async for``.
-        An executor that refuses a task has no thread to offer: the RejectedExecutionError comes on the
-        thread that signalled, the upstream's or the requester's; if the executor took the task and
-        drops it later, on a thread of its own.
-        Fusion: polls an upstream that grants SYNC or ASYNC across threads, and has no queue of its own
-        then; conditional towards the downstream. Grants ASYNC itself, also with a fused upstream: the
+        further item follows. An event loop does nothing else for the tenth of a second that a task may
+        take: there, subscribe with a prefetch, or use ``async for``. If the executor refuses a task,
+        the RejectedExecutionError comes on the thread that signalled, the upstream's or the
+        requester's; if it took the task and drops it later, on a separate thread.
+        Fusion: polls an upstream that grants SYNC or ASYNC across threads, and needs no queue then;
+        conditional towards the downstream. It grants ASYNC itself, also with a fused upstream: the
         downstream polls the one queue there is, on its own thread, and the executor only brings
-        wake-ups and the end. No function of the user moves by that.
+        wake-ups and the end. No function of the user runs on another thread because of that.
 
         Args:
-            executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
+            executor: an object with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
                 callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
-                It stays open as long as the flow runs.
+                Keep it open as long as the flow runs.
             prefetch: items to request ahead, and the most that wait for the executor.
             delay_error: whether an error of the upstream comes after the items that came before it;
                 otherwise it overtakes the waiting ones, which go to the dropped-items hook.
@@ -1722,7 +1727,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             sends more than was requested and there is no room.
 
         Raises:
-            TypeError: if `executor` is none, or `prefetch` no int.
+            TypeError: if `executor` is not an executor, or `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.observe_on`.
@@ -1912,7 +1917,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     ) -> Flow[T_co]:
         """Run the stages that follow in the processes or interpreters of `pool`, in order.
 
-        A mapper that computes holds the GIL, and threads do not help; processes do, and from Python
+        A function that computes holds the GIL, so threads do not help. Processes do, and from Python
         3.14 on the interpreters of an InterpreterPoolExecutor, which share one process:
 
         >>> import math
@@ -1921,33 +1926,33 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> def digits(numbers: flow.Flow[int], pool: ProcessPoolExecutor) -> flow.Flow[int]:
         ...     return numbers.on_processes(pool).map(math.factorial).map(str).map(len)
 
-        A subscription cannot cross to another process; a run of stages can, since it is pickled as
-        their description. So the stages that directly follow and work on each item by itself (`map`,
-        `filter`, `flat_map_iterable`, `do_on_next` …) run where the items are sent to, as one loop for
-        a batch of items. From the first stage on that counts or collects (`scan`, `take`, `reduce` …),
-        or the next boundary, the flow goes on in this process, with the results.
+        A subscription cannot cross to another process. A run of stages can, since its description is
+        pickled. So the stages that directly follow and work on each item by itself (`map`, `filter`,
+        `flat_map_iterable`, `do_on_next` …) run in the worker, as one loop for a batch of items. From
+        the first stage on that counts or collects (`scan`, `take`, `reduce` …), or the next boundary,
+        the flow continues in this process, with the results.
 
-        Batches begin with one item, and become twice as long while one takes less than 10 ms. An item
-        never waits for a batch to fill up, unless all that may be under way is.
+        Batches begin with one item, and double in size while one takes less than 10 ms. An item never
+        waits for a batch to fill up, unless as many are under way as may be.
 
         Demand: exact; `prefetch` items are requested of the upstream, and 75 % of that again whenever
-        as many were sent. No more than `concurrency` batches are under way or have results that
-        wait; what `flat_map_iterable` makes of an item crosses as a whole.
-        Thread: results come on the thread on which the pool hears of its workers, or on that of the
-        upstream or the requester; put ``observe_on(threads)`` behind it if the subscriber takes long.
-        That the pool has failed comes on a thread of its own.
-        A flow that is cancelled cancels the batches that have not begun.
+        as many were sent. No more than `concurrency` batches are under way or have results that wait;
+        all results of `flat_map_iterable` for an item are sent back together.
+        Thread: results come on the thread on which the pool receives them from its workers, or on that
+        of the upstream or the requester; put ``observe_on(threads)`` behind it if the subscriber takes
+        long. The failure of the pool comes on a separate thread. Cancelling the flow cancels the
+        batches that have not begun.
         Fusion: polls an upstream that grants SYNC or ASYNC across threads; absorbs stages.
-        Errors: what a stage raises comes after the results before it, with the worker's traceback as a
-        note; so does, without one, what pickling an item that cannot be sent raises. If a stage's error
-        cannot be pickled, a FlowError tells what it was. A worker that dies fails the flow with
+        Errors: an error of a stage comes after the results before it, with the worker's traceback as a
+        note; so does, without one, the error of an item that cannot be pickled. If a stage's error
+        cannot be pickled, a FlowError describes it. A worker that dies fails the flow with
         BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
 
         Args:
             pool: a `concurrent.futures.ProcessPoolExecutor`, an `InterpreterPoolExecutor`, or one with
-                the same ``submit``. It stays open as long as the flow runs.
-            concurrency: batches that are under way; None for two per processor.
-            batch: items that are sent at a time, at most.
+                the same ``submit``. Keep it open as long as the flow runs.
+            concurrency: how many batches are under way; None for two per processor.
+            batch: how many items are sent at a time, at most.
             prefetch: items to request ahead, and the most that wait to be sent.
 
         Returns:
@@ -1955,8 +1960,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             elsewhere, or one cannot be pickled: lambdas and functions within functions cannot.
 
         Raises:
-            TypeError: if `pool` has no ``submit``, or one of the others is not an int.
-            ValueError: if one of the others is less than 1.
+            TypeError: if `pool` has no ``submit``, or another argument is not an int.
+            ValueError: if another argument is less than 1.
 
         Executed by flow-ops: `flow_ops.on_processes`.
         """
@@ -2058,17 +2063,17 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         ...     print(sorted(squares.sequential()))
         [0, 1, 4, 9]
 
-        Each rail is a flow of its own. An item goes to the next rail, round and round, that has demand:
-        a slow rail does not hold up the others. Nothing runs at the same time before `run_on`.
+        Each rail is a flow. An item goes to the next rail in turn that has demand: a slow rail does not
+        hold the others up. Nothing runs at the same time before `run_on`.
 
         Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
         went to a rail.
-        Thread: items come to a rail on the upstream's thread or on that which requests of a rail.
+        Thread: items come to a rail on the upstream's thread, or on the thread that requests of a rail.
         Fusion: polls an upstream that grants SYNC or ASYNC across threads. None downstream.
         Errors: all rails fail, after the items that came before.
 
         Args:
-            rails: how many; None for as many as there are processors.
+            rails: how many rails; None for one per processor.
             prefetch: items to request ahead, and the most that wait for a rail.
 
         Returns:
@@ -2099,26 +2104,27 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         3 at 1.5
         4 at 2.0
 
-        By itself it puts the same time between any two items. With a `burst` of 5, say, five may come
-        at once when nothing came for a while: a bucket that holds so many tokens, is full at first, and
-        gets `n` of them in `per` seconds. A timer that is late, by up to a tenth of a second, is made
-        up for: the next item is due as if it had been on time.
+        By default there is the same time between any two items. With a `burst` of 5, five items may
+        come at once after a pause: a bucket holds that many tokens, is full at first, and gets `n` of
+        them in `per` seconds. A timer that is late, by up to a tenth of a second, is compensated for:
+        the next item is due as if the timer had been on time.
 
         Demand: exact; `burst` items, or 128 if that is less, are requested of the upstream ahead, and
-        wait for their time. Time without demand counts as time in which nothing came.
-        Thread: the upstream's, or that which requests, for items that need not wait; the clock's for
+        wait for their time. Time without demand counts as a pause.
+        Thread: the upstream's, or that of the request, for items that need not wait; the clock's for
         others. Fusion: polls an upstream that grants SYNC or ASYNC across threads.
         Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
         takes no task.
 
         Args:
-            n: how many items.
-            per: in what time.
+            n: how many items may come in `per` seconds.
+            per: the length of time, in seconds.
             burst: how many may come at once after a pause.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if a number is of the wrong type, or `clock` no clock.
+            TypeError: if a number is of the wrong type, or `clock` is not a clock.
             ValueError: if `n` or `burst` is less than 1, or `per` not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.rate_limit`.
@@ -2330,7 +2336,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         emit_last: bool = False,
         clock: Clock | None = None,
     ) -> Flow[T_co]:
-        """The newest item each period, if there was one since the last time.
+        """The newest item of each period, if there is a new one.
 
         >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
@@ -2343,22 +2349,21 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Also called `throttle_last`.
 
         Demand: everything is requested of the upstream and of the sampler. A sample that comes when
-        there is no demand waits for it; the next one takes its place, and it goes to the dropped-items
-        hook. The flow completes when the sample that waits is given. Items between samples are no
-        samples, and go nowhere.
+        there is no demand waits for it; the next one replaces it, and it goes to the dropped-items
+        hook. The flow completes when the sample that waits was sent. Items between samples are ignored.
         Thread: that of the clock or of the sampler; a sample that waited comes on the thread that
         requests. Fusion: none.
         Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.
 
         Args:
-            sampler: how long between samples, above 0; or a flow: each of its items takes a sample, and
-                its end is the end of the flow.
+            sampler: how long between samples, in seconds, above 0; or a flow: each of its items takes a
+                sample, and its end ends this flow.
             emit_last: whether the end takes a sample, too.
-            clock: tells the time, if `sampler` is a period; None for that of the loop that runs the
-                flow, or else of the process.
+            clock: the clock, if `sampler` is a period; None for that of the loop that runs the flow, or
+                else of the process.
 
         Raises:
-            TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
+            TypeError: if `sampler` is neither a time nor a flow, or `clock` is not a clock.
             ValueError: if the period is not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.sample`.
@@ -2501,7 +2506,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [0, 1, 2]
 
-        An item is given when another one, a request or the end comes `duration` after it.
+        An item is sent when another one, a request or the end comes `duration` after it.
 
         Demand: passed on; while there is demand, an item that has to wait is requested again. So items
         of the last `duration` wait here, and those that were requested. Thread: that of the upstream,
@@ -2509,11 +2514,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of the upstream, at once; items that wait are dropped.
 
         Args:
-            duration: how long before the completion of the upstream, at least 0.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            duration: how long before the completion of the upstream, in seconds, at least 0.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `duration` is not a time, or `clock` no clock.
+            TypeError: if `duration` is not a time, or `clock` is not a clock.
             ValueError: if `duration` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.skip_last_with_time`.
@@ -2552,11 +2558,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         []
 
         Args:
-            time: seconds of the clock, as its `now` gives them. What has passed already is at once.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            time: seconds of the clock, as its `now` gives them. A time in the past means at once.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `time` is not a number, or `clock` no clock.
+            TypeError: if `time` is not a number, or `clock` is not a clock.
             ValueError: if `time` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.skip_until_with_time`.
@@ -2581,11 +2588,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
 
         Args:
-            duration: how long, from the subscription on, at least 0.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            duration: how long, from the subscription on, in seconds, at least 0.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `duration` is not a time, or `clock` no clock.
+            TypeError: if `duration` is not a time, or `clock` is not a clock.
             ValueError: if `duration` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.skip_with_time`.
@@ -2626,31 +2634,31 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         ['reader_0']
         >>> pool.shutdown()
 
-        It decides for the whole flow above it, up to where that has its own threads. For what is
-        downstream there is `observe_on`.
+        It applies to the whole flow above it, up to an operator with its own threads. For the
+        downstream, use `observe_on`.
 
-        Demand: passed on. What is requested before the upstream is subscribed to is requested with
-        that; later requests wait for the executor, at most one task of them at a time, which requests
-        their sum. A request from the executor's own thread, where the upstream was last subscribed to
-        or requested, needs no task: it is passed on at once.
-        Thread: items come where the upstream sends them, which is the executor if it sends within
-        `subscribe` or `request`. An executor that refuses a task has no thread to offer: the
-        RejectedExecutionError comes on the thread that has subscribed or requested; if the executor
-        took the task and drops it later, on a thread of its own. Cancel keeps a task from running
-        that has not begun; the upstream is cancelled where the cancel comes from: see `cancel_on`.
+        Demand: passed on. Demand from before the upstream is subscribed to is requested with that;
+        later requests wait for the executor, at most one task of them at a time, which requests their
+        sum. A request from the executor's own thread, where the upstream was last subscribed to or
+        requested, needs no task: it is passed on at once.
+        Thread: items come on the thread on which the upstream sends them, which is the executor's if it
+        sends within `subscribe` or `request`. If the executor refuses a task, the
+        RejectedExecutionError comes on the thread that has subscribed or requested; if it took the task
+        and drops it later, on a separate thread. Cancel stops a task that has not begun; the upstream
+        is cancelled in the thread that cancels: see `cancel_on`.
         Fusion: none; conditional.
         Errors: the upstream's, and RejectedExecutionError, which cancels the upstream.
 
         Args:
-            executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
+            executor: an object with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
                 callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
-                It stays open as long as the flow runs.
-            request_on: False if requests are passed on in the thread where they come from. This is for
-                a source that keeps its thread busy as long as it sends, and counts its demand
-                meanwhile: requests would wait behind it for an executor of one thread.
+                Keep it open as long as the flow runs.
+            request_on: False to pass requests on in the thread that requests. Use it for a source that
+                keeps its thread busy as long as it sends, and counts its demand meanwhile: requests
+                would wait behind it for an executor of one thread.
 
         Raises:
-            TypeError: if `executor` is none.
+            TypeError: if `executor` is not an executor.
 
         Executed by flow-ops: `flow_ops.subscribe_on`.
         """
@@ -2804,10 +2812,11 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of the upstream; the items are dropped.
 
         Args:
-            duration: how long before the completion of the upstream, at least 0.
-            max_items: the most items that are kept; older ones are left out. If None, as many are kept
-                as come in that time.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            duration: how long before the completion of the upstream, in seconds, at least 0.
+            max_items: the most items that are kept; older ones are left out. If None, all that come in
+                that time are kept.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
             TypeError: if an argument is of a wrong type.
@@ -2852,11 +2861,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [0, 1, 2]
 
         Args:
-            time: seconds of the clock, as its `now` gives them. What has passed already is at once.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            time: seconds of the clock, as its `now` gives them. A time in the past means at once.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `time` is not a number, or `clock` no clock.
+            TypeError: if `time` is not a number, or `clock` is not a clock.
             ValueError: if `time` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.take_until_with_time`.
@@ -2881,11 +2891,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
 
         Args:
-            duration: how long, from the subscription on, at least 0.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            duration: how long, from the subscription on, in seconds, at least 0.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `duration` is not a time, or `clock` no clock.
+            TypeError: if `duration` is not a time, or `clock` is not a clock.
             ValueError: if `duration` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.take_with_time`.
@@ -2893,7 +2904,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.time.take:take_with_time", duration, clock=clock)
 
     def throttle_first(self, period: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
-        """An item, and then none for a period; what comes meanwhile is left out.
+        """An item, and then none for a period; items that come meanwhile are left out.
 
         >>> import flow_core as flow
         >>> list(flow.range(100).throttle_first(60))
@@ -2906,11 +2917,11 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of the upstream.
 
         Args:
-            period: how long from an item that is given to the next one that may be, above 0.
-            clock: tells the time; that of the process if None.
+            period: how long from an item that is sent to the next one, in seconds, above 0.
+            clock: the clock of the operator; that of the process if None.
 
         Raises:
-            TypeError: if `period` is not a time, or `clock` no clock.
+            TypeError: if `period` is not a time, or `clock` is not a clock.
             ValueError: if `period` is not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.throttle_first`.
@@ -2924,7 +2935,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         emit_last: bool = False,
         clock: Clock | None = None,
     ) -> Flow[T_co]:
-        """The newest item of each period, if there was one: another name of `sample`.
+        """The newest item of each period, if there is a new one: another name of `sample`.
 
         >>> import flow_core as flow
         >>> list(flow.range(100).throttle_last(60, emit_last=True))
@@ -2933,12 +2944,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Demand, thread, fusion and errors are those of `sample`.
 
         Args:
-            sampler: how long a period is, above 0; or a flow: each of its items ends one.
-            emit_last: whether the end of the flow ends one, too.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            sampler: how long a period is, in seconds, above 0; or a flow: each of its items ends a
+                period.
+            emit_last: whether the end of the flow ends a period, too.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
+            TypeError: if `sampler` is neither a time nor a flow, or `clock` is not a clock.
             ValueError: if the period is not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.throttle_last`.
@@ -2950,28 +2963,29 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def throttle_latest(
         self, period: Seconds, *, emit_last: bool = False, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """An item at once, and then the newest of each period, if there was one.
+        """An item at once, and then the newest of each period, if there is a new one.
 
         >>> import flow_core as flow
         >>> list(flow.range(100).throttle_latest(60, emit_last=True))
         [0, 99]
 
-        A period begins with each item that is due. If none comes in it, the next one is due at once.
+        A period begins with each item that is sent. If none comes in it, the next one is sent at once.
 
         Demand: everything is requested of the upstream. An item that is due when there is no demand
-        waits for it; the next one that is due takes its place, and it goes to the dropped-items hook.
-        The flow completes when the item that waits is given.
+        waits for it; the next one that is due replaces it, and it goes to the dropped-items hook. The
+        flow completes when the item that waits was sent.
         Thread: that of the upstream or the clock's; an item that waited comes on the thread that
         requests. Fusion: none.
         Errors: those of the upstream, at once: they overtake an item that waits.
 
         Args:
-            period: how long between two items, above 0.
+            period: how long between two items, in seconds, above 0.
             emit_last: whether the newest item of a period comes with the end, if that is earlier.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Raises:
-            TypeError: if `period` is not a time, or `clock` no clock.
+            TypeError: if `period` is not a time, or `clock` is not a clock.
             ValueError: if `period` is not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.throttle_latest`.
@@ -2991,10 +3005,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> [(n, passed_s) for n, passed_s in seen.items]
         [(0, 2.0), (1, 2.0)]
 
-        It is `map` with a memory for each subscriber, in demand, threads and fusion, too.
+        It is `map` with a state for each subscriber, with the same demand, threads and fusion.
 
         Args:
-            clock: tells the time; that of the process if None.
+            clock: the clock of the operator; that of the process if None.
 
         Raises:
             TypeError: if `clock` is none.
@@ -3012,40 +3026,41 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         fallback: Publisher[T_co] | None = None,
         clock: Clock | None = None,
     ) -> Flow[T_co]:
-        """Fail, or go on with another flow, when an item does not come in time.
+        """Fail, or continue with another flow, when an item does not come in time.
 
         >>> import flow_core as flow
         >>> list(flow.never().timeout(0.001, fallback=flow.just("too late")))
         ['too late']
 
-        Time runs from the subscription to the first item, and from then on from when the downstream has
-        returned from an item to the next one. The end of the flow has to come in time, too. It runs
-        whether or not there is demand: a downstream that does not request makes its flow late.
+        The time runs from the subscription to the first item, and after that from when the downstream
+        has returned from an item to the next one. The end of the flow has to come in time, too. Time
+        runs whether or not there is demand: a downstream that does not request makes its flow late.
 
-        Demand: passed on; what is left of it when the upstream is given up, to `fallback`.
+        Demand: passed on; the demand that is left when the upstream is too late goes to `fallback`.
         Thread: that of the upstream. The error comes on the clock's, or on that of the selector's flow;
         there `fallback` is subscribed to, which must not block it. `selector` runs in the upstream's
-        thread, before the item is given on. Fusion: none.
+        thread, before the item is sent. Fusion: none.
         Errors: those of the upstream, of `selector` and of its flows, and of `fallback`.
         RejectedExecutionError if the clock takes no task.
 
         Args:
-            item: how long from the subscription to the first item, and from each one to the next, at
-                least 0. None if only the first item has a time limit, or if `selector` says.
-            first: how long to the first item, if that is another time.
-            selector: makes a flow of an item; if that gives an item or completes before the next item
-                comes, that is too late.
-            fallback: goes on in place of the flow that is late; it has no time limit. If None, the flow
-                fails.
-            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+            item: how long from the subscription to the first item, and from each one to the next, in
+                seconds, at least 0. None if only the first item has a time limit, or with a `selector`.
+            first: how long to the first item, in seconds, if that is another time.
+            selector: returns a flow for an item; if that gives an item or completes before the next
+                item comes, the next item is too late.
+            fallback: the flow that replaces the one that is late; it has no time limit. If None, the
+                flow fails.
+            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+                the process.
 
         Returns:
             A flow that fails with FlowTimeoutError if an item is late and
             there is no `fallback`.
 
         Raises:
-            TypeError: if there is no limit at all, or both `item` and `selector`; if a time is none,
-                `selector` no function, `fallback` no flow, `clock` no clock.
+            TypeError: if there is no limit at all, or both `item` and `selector`; if an argument is of
+                the wrong type.
             ValueError: if a time is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.timeout`.
@@ -3067,11 +3082,11 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> flow.just("a").timestamp(clock=VirtualClock(7)).single()
         Timestamped(item='a', time_s=7.0)
 
-        It is `map`, in demand, threads and fusion, too. On a cluster, the time is that of the machine
-        which has the item.
+        It is `map`, with the same demand, threads and fusion. On a cluster, the time is that of the
+        machine that has the item.
 
         Args:
-            clock: tells the time; that of the process if None.
+            clock: the clock of the operator; that of the process if None.
 
         Raises:
             TypeError: if `clock` is none.

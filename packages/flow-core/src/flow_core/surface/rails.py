@@ -318,7 +318,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def debounce(
         self, quiet: Seconds | Callable[[T_co], Flow[object]], *, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """Items that are not followed by another one for a while; the last one, in any case.
+        """Items that are not followed by another one for a while; always the last one.
 
         In each rail; see `Flow.debounce`.
         """
@@ -334,14 +334,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def delay(
         self, delay: Seconds, *, delay_error: bool = False, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """Everything a while later.
+        """All signals a while later.
 
         In each rail; see `Flow.delay`.
         """
         return self._each("delay", delay, delay_error=delay_error, clock=clock)
 
     def delay_elements(self, delay: Seconds, *, clock: Clock | None = None) -> ParallelFlow[T_co]:
-        """Each item a while after the one before it was given, or after it came, if that is later.
+        """Each item a while after the one before it was sent, or after it came, if that is later.
 
         In each rail; see `Flow.delay_elements`.
         """
@@ -363,7 +363,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def delay_with_mapper(
         self, mapper: Callable[[T_co], Flow[object]], *, concurrency: int = 128
     ) -> ParallelFlow[T_co]:
-        """Each item as soon as the flow that `mapper` makes of it gives an item or completes.
+        """Each item as soon as the flow that `mapper` returns for it gives an item or completes.
 
         In each rail; see `Flow.delay_with_mapper`.
         """
@@ -1073,7 +1073,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         emit_last: bool = False,
         clock: Clock | None = None,
     ) -> ParallelFlow[T_co]:
-        """The newest item each period, if there was one since the last time.
+        """The newest item of each period, if there is a new one.
 
         In each rail; see `Flow.sample`.
         """
@@ -1352,7 +1352,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("take_with_time", duration, clock=clock)
 
     def throttle_first(self, period: Seconds, *, clock: Clock | None = None) -> ParallelFlow[T_co]:
-        """An item, and then none for a period; what comes meanwhile is left out.
+        """An item, and then none for a period; items that come meanwhile are left out.
 
         In each rail; see `Flow.throttle_first`.
         """
@@ -1365,7 +1365,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         emit_last: bool = False,
         clock: Clock | None = None,
     ) -> ParallelFlow[T_co]:
-        """The newest item of each period, if there was one: another name of `sample`.
+        """The newest item of each period, if there is a new one: another name of `sample`.
 
         In each rail; see `Flow.throttle_last`.
         """
@@ -1374,7 +1374,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def throttle_latest(
         self, period: Seconds, *, emit_last: bool = False, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """An item at once, and then the newest of each period, if there was one.
+        """An item at once, and then the newest of each period, if there is a new one.
 
         In each rail; see `Flow.throttle_latest`.
         """
@@ -1396,7 +1396,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         fallback: Publisher[T_co] | None = None,
         clock: Clock | None = None,
     ) -> ParallelFlow[T_co]:
-        """Fail, or go on with another flow, when an item does not come in time.
+        """Fail, or continue with another flow, when an item does not come in time.
 
         In each rail; see `Flow.timeout`.
         """

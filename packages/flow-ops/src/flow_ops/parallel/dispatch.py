@@ -1,4 +1,4 @@
-"""What deals items out to rails, each of which has a demand of its own."""
+"""The source of the rails, which deals items out to them, each on its own demand."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class RailSource(Publisher[T]):
 
     @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Only the first one is served (F32)."""
+        """Serve the first subscriber only (F32)."""
         downstream = core_subscriber(subscriber)
-        # No lock: an operator of the rail subscribes again when it has heard of the end.
+        # Without a lock: an operator of the rail subscribes again only when it has got the end.
         served, self._subscribed = self._subscribed, True
         if not served:
             self._dispatcher.join(downstream)
@@ -70,15 +70,15 @@ class RailSource(Publisher[T]):
 class Dispatcher(EndsInDrain[T], Generic[T]):
     """Subscribes to the upstream as soon as all rails are subscribed, and deals its items out.
 
-    An item goes to the next rail, round and round, that has demand. A rail without demand is passed
-    over; only when no rail has any, items wait. A rail that was cancelled is left out; when all
-    were, the upstream is cancelled.
+    An item goes to the next rail in turn that has demand. A rail without demand is passed over;
+    only when no rail has any, items wait. A rail that was cancelled is left out; when all were, the
+    upstream is cancelled.
 
     Args:
-        source: where the items come from.
-        rails: how many rails there will be.
+        source: the flow that the items come from.
+        rails: the number of rails.
         prefetch: items to request ahead, and the most that wait.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = (
@@ -107,24 +107,24 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         self._source: Publisher[T] | None = source
         self._count = rails
         self._home: Home | None = None
-        """That of the first rail."""
+        """The home of the first rail."""
         self._prefetch = prefetch
         self._lock = Lock()
-        """Guards `_joined`, `_rails`, `upstream`, what rails request and have told. Nothing is
-        called under it."""
+        """Guards `_joined`, `_rails`, `upstream`, and the demand and errors of rails. Never held
+        while calling out."""
         self._joined = 0
         self._rails: list[Rail[T]] = []
         """Rails that have not ended, in turn."""
         self._left = False
-        """A rail has ended, and is still in `_rails`."""
+        """True if a rail has ended, and is still in `_rails`."""
         self._index = 0
         self._items: Queued[T] | Polled[T] | None = None
         self._asynchronous = False
         self._told: BaseException | None = None
-        """What the rails have failed with, until all have said so."""
+        """The error that the rails have failed with, until all have."""
         self._untold = rails
         self._over = False
-        """No rail is left, or all have got the end."""
+        """True if no rail is left, or all have got the end."""
 
     @override
     def home(self) -> Home | None:
@@ -162,10 +162,10 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The upstream's subscription is never forwarded (F35)."""
+        """Keep the upstream's subscription: it is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
-        upstream = subscription  # as it was declared, when it is a queue, too
+        upstream = subscription  # in the class it was declared with, if it is a queue, too
         with self._lock:
             refused = self.upstream is not None or self._over
             if not refused:
@@ -174,12 +174,12 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
             hooks.cancel(upstream)  # §2.5, or no rail is left
             return
         if isinstance(subscription, QueueSubscription):
-            # A subscription says nothing about the type of its items: the source's.
+            # A subscription does not say the type of its items: it is the source's.
             queue = cast("QueueSubscription[T]", subscription)
             granted = queue.request_fusion(Fusion.ANY | Fusion.THREAD_BOUNDARY)
             if granted & Fusion.SYNC:
                 self._items = Polled(queue)
-                self._done = True  # EMPTY is the end, and nothing is requested (F25)
+                self._done = True  # EMPTY is the end, and no item is requested (F25)
             elif granted & Fusion.ASYNC:
                 self._asynchronous = True
                 self._items = Queued(queue, self._prefetch, queue)
@@ -191,7 +191,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """The item waits for a rail; fused, it is only a wake-up."""
+        """Have the item wait for a rail; with fusion, it is only a wake-up."""
         if self._asynchronous:
             self.signal()
             return
@@ -223,12 +223,13 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         count = len(rails)
         passed_over = 0
         while True:
-            done = self._done  # read before looking: what came before the end waits by then
+            done = self._done  # read before looking: items from before the end wait by then
             if self._left:
                 self._leave_out()
                 count = len(rails)
             if items is None or passed_over >= count:
-                if self._joined == self._count and not rails:  # in this order: all are in it then
+                # In this order: all are in it by then.
+                if self._joined == self._count and not rails:
                     self._over = True
                     self._close()
                 elif done and (items is None or self._is_empty(items)):
@@ -255,16 +256,16 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
                 self._finish()
                 return
             else:
-                self._index = index  # it is still this one's turn
+                self._index = index  # it is still this rail's turn
                 return
 
     def left(self) -> None:
-        """A rail has ended by itself."""
+        """Note that a rail has ended by itself."""
         self._left = True
         self.signal()
 
     def _leave_out(self) -> None:
-        """Forget the rails that have ended."""
+        """Remove the rails that have ended."""
         self._left = False
         rails = self._rails
         for rail in [rail for rail in rails if rail.ended]:
@@ -285,7 +286,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
             return True
 
     def _failed(self, error: BaseException) -> None:
-        """The upstream's queue has raised: that is its end."""
+        """Note that the upstream's queue has raised an error: that is its end."""
         self._cancel_upstream()
         if is_fatal(error):
             self._over = True
@@ -295,12 +296,12 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         self._finish()
 
     def _cancel_upstream(self) -> None:
-        upstream = self.upstream  # read once: a cancel takes it away
+        upstream = self.upstream  # read once: a cancel clears it
         if upstream is not None:
             hooks.cancel(upstream)
 
     def _finish(self) -> None:
-        """Give all rails the end."""
+        """Send the end to all rails."""
         rails, error = tuple(self._rails), self._error
         self._told = error
         self._over = True
@@ -311,7 +312,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
             rail.finish(error)
 
     def _close(self) -> None:
-        """Let everything go. More than once: what still comes is dropped then, too."""
+        """Drop everything. May be called more than once: late items are dropped, too."""
         with self._lock:
             self._rails = []
             self._source = None
@@ -321,22 +322,22 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         items = self._items
         if items is not None:
             items.close()
-            if not isinstance(items, Queued):  # where an item may still arrive, late
+            if not isinstance(items, Queued):  # where an item may still arrive late
                 self._items = None
         error, self._error = self._error, None
         if error is not None:
             hooks.drop_error(error)
 
-    # -- for rails
+    # -- methods that rails use
 
     def add(self, rail: Rail[T], n: int) -> None:
-        """Raise what `rail` has requested."""
+        """Add to the demand of `rail`."""
         with self._lock:
             rail.requested = add_demand(rail.requested, n)
         self.signal()
 
     def was_told(self, error: BaseException) -> bool:
-        """Whether a rail fails with the upstream's `error`, and another one has before."""
+        """Return whether a rail fails with the upstream's `error`, and another one has before."""
         with self._lock:
             if error is not self._told:
                 return False
@@ -348,18 +349,18 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
 
     @property
     def buffered(self) -> int:
-        """How many items wait for a rail."""
+        """The number of items that wait for a rail."""
         return self._items.waiting or 0 if isinstance(self._items, Queued) else 0
 
     @property
     def capacity(self) -> int:
-        """How many may."""
+        """The number of items that may wait."""
         return self._prefetch
 
 
 @final
 class Rail(Subscription, Scannable, Generic[T]):
-    """The subscription of what receives one rail.
+    """The subscription of the subscriber of one rail.
 
     Args:
         dispatcher: deals the items out.
@@ -381,13 +382,15 @@ class Rail(Subscription, Scannable, Generic[T]):
         self._downstream: CoreSubscriber[T] | None = downstream
         self._bad: ValueError | None = None
         self.emitted = 0
-        """Items, in all; written with the dispatcher's permit. Never as many as UNBOUNDED."""
+        """The number of items, in all; written with the dispatcher's permit. Always less than
+        UNBOUNDED."""
         self._open = False
-        """on_subscribe has returned (§1.9)."""
+        """True when on_subscribe has returned (§1.9)."""
         self.requested = 0
-        """Items, in all; written by `Dispatcher.add`."""
+        """The number of items, in all; written by `Dispatcher.add`."""
         self.ended = False
-        """It is to be left out: cancelled, or ended by a bad request or by its subscriber."""
+        """True if it has to be removed: cancelled, or ended by a bad request or by its
+        subscriber."""
 
     # -- signals from the downstream
 
@@ -406,14 +409,14 @@ class Rail(Subscription, Scannable, Generic[T]):
 
     @override
     def cancel(self) -> None:
-        """The other rails go on."""
+        """Cancel this rail; the others continue."""
         if self._downstream is not None:
             self._downstream = None
             self.ended = True
             self._dispatcher.left()
 
     def opened(self) -> None:
-        """on_subscribe has returned."""
+        """Note that on_subscribe has returned."""
         self._open = True
         if self._bad is not None:
             self.ended = True
@@ -443,7 +446,7 @@ class Rail(Subscription, Scannable, Generic[T]):
                 hooks.drop_error(error)
 
     def tell(self) -> None:
-        """It has been left out: a bad request (§3.9) is still to be told."""
+        """Report a bad request (§3.9), now that it was removed."""
         downstream, self._downstream = self._downstream, None
         if downstream is not None and self._bad is not None:
             downstream.on_error(self._bad)

@@ -1,4 +1,4 @@
-"""What a rail does when a function of the user raises."""
+"""The treatment of errors of the user's functions in a rail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def map_rail(flow: Flow[T], mapper: Callable[[T], R], policy: FailurePolicy) -> Flow[R]:
-    """`flow.map(mapper)` under `policy`."""
+    """Return `flow.map(mapper)` under `policy`."""
     if policy is FailureHandling.ERROR:
         return flow.map(mapper)
     tried = _Tried("map", mapper, policy)
@@ -27,7 +27,7 @@ def map_rail(flow: Flow[T], mapper: Callable[[T], R], policy: FailurePolicy) -> 
 
 
 def filter_rail(flow: Flow[T], predicate: Callable[[T], object], policy: FailurePolicy) -> Flow[T]:
-    """`flow.filter(predicate)` under `policy`."""
+    """Return `flow.filter(predicate)` under `policy`."""
     if policy is FailureHandling.ERROR:
         return flow.filter(predicate)
     tried = _Tried("filter", _Kept(predicate), policy)
@@ -38,7 +38,7 @@ def filter_rail(flow: Flow[T], predicate: Callable[[T], object], policy: Failure
 
 @final
 class _Kept(Generic[T]):
-    """A predicate whose answer is never None, which would be an item that is none."""
+    """A predicate whose result is never None, which cannot be an item."""
 
     __slots__ = ("_predicate",)
 
@@ -54,7 +54,7 @@ class _Kept(Generic[T]):
 
 @final
 class _Tried(Generic[T, R]):
-    """A function that is called as often as the policy says. Picklable, if both are."""
+    """A function that is called as often as the policy says. It can be pickled if both can."""
 
     __slots__ = ("_function", "_name", "_policy")
 
@@ -70,7 +70,7 @@ class _Tried(Generic[T, R]):
         self._policy = policy
 
     def __call__(self, item: T) -> R | None:
-        """The result; None if the item is to be left out."""
+        """Return the result; None if the item has to be left out."""
         result = self._try(item)
         return None if isinstance(result, FailureHandling) else result[0]
 

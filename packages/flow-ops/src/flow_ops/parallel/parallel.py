@@ -45,17 +45,17 @@ def parallel(
     ...     print(sorted(squares.sequential()))
     [0, 1, 4, 9]
 
-    Each rail is a flow of its own. An item goes to the next rail, round and round, that has demand:
-    a slow rail does not hold up the others. Nothing runs at the same time before `run_on`.
+    Each rail is a flow. An item goes to the next rail in turn that has demand: a slow rail does not
+    hold the others up. Nothing runs at the same time before `run_on`.
 
     Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
     went to a rail.
-    Thread: items come to a rail on the upstream's thread or on that which requests of a rail.
+    Thread: items come to a rail on the upstream's thread, or on the thread that requests of a rail.
     Fusion: polls an upstream that grants SYNC or ASYNC across threads. None downstream.
     Errors: all rails fail, after the items that came before.
 
     Args:
-        rails: how many; None for as many as there are processors.
+        rails: how many rails; None for one per processor.
         prefetch: items to request ahead, and the most that wait for a rail.
 
     Returns:
@@ -80,12 +80,12 @@ def parallel(
 
 @final
 class _Prototype(Publisher[T]):
-    """Stands for a rail in the flow that all rails are made like."""
+    """Stands for a rail in the flow that describes all rails."""
 
     __slots__ = ()
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Never called: each run puts its rails in the place of this."""
+        """Never called: each run puts its rails in place of this."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -94,21 +94,21 @@ class _Prototype(Publisher[T]):
 
 @final
 class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
-    """What `parallel` makes.
+    """The result of `parallel`.
 
     Args:
         source: the flow whose items are dealt out.
-        rails: how many rails there are.
+        rails: the number of rails.
         prefetch: items to request of it ahead.
-        label: the operator and its place, for messages.
-        rail: what all rails are like.
+        label: the operator and where it was assembled, for messages.
+        rail: the flow that describes each rail.
     """
 
     __slots__ = ("_label", "_prefetch", "_rail", "_rails", "_source")
 
     def __init__(
         self,
-        source: Flow[Any],  # Any: the first item's type is the rails' affair
+        source: Flow[Any],  # Any: only the rails know the type of the first item
         rails: int,
         prefetch: int,
         label: str,
@@ -173,7 +173,7 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
         def apply(flow: Flow[Any]) -> Flow[T_co]:
             def run() -> Flow[T_co]:
                 dispatcher = Dispatcher(flow, count, ahead, label)
-                # An error of the upstream comes out of every rail, and is one error all the same.
+                # An error of the upstream comes out of every rail, and is still one error.
                 whole = rail.on_error_complete(dispatcher.was_told)
                 rails = [_over(Flow(RailSource(dispatcher)), whole) for _ in range(count)]
                 return mapped(from_iterable(rails), mapper, limits, FlatMap)
@@ -187,5 +187,5 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
 
 
 def _over(source: Flow[Any], rail: Flow[T]) -> Flow[T]:
-    """`rail` over another source than the prototype; take(0), for one, has none."""
+    """Return `rail` over another source than the prototype; take(0), for one, has none."""
     return moved(rail, lambda first: source if isinstance(source_of(first), _Prototype) else first)

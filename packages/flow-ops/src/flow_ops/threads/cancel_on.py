@@ -1,4 +1,4 @@
-"""`cancel_on`: the upstream is cancelled on an executor."""
+"""`cancel_on`: cancels the upstream on an executor."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def cancel_on(executor: Executor) -> Operator[T, Flow[T]]:
     >>> places
     ['closer_0']
 
-    After a cancel nothing comes any more, though the upstream is cancelled later: what it sends
-    meanwhile goes to the dropped-items hook.
+    After a cancel no more items come, though the upstream is cancelled later: its items go to the
+    dropped-items hook until then.
 
     Demand: passed on. Thread: that of the upstream; only cancel changes. If the executor refuses
-    the task, the upstream is cancelled where the cancel comes from; if it drops the task later, on
-    a thread of its own.
+    the task, the upstream is cancelled in the thread that cancels; if it drops the task later, on a
+    separate thread.
     Fusion: none; conditional.
 
     Args:
         executor: see `subscribe_on`.
 
     Raises:
-        TypeError: if `executor` is none.
+        TypeError: if `executor` is not an executor.
     """
     runner = as_runner(executor)
     return coordinated(

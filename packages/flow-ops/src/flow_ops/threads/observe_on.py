@@ -47,19 +47,19 @@ __all__ = ["observe_on"]
 T = TypeVar("T")
 
 _BATCH: Final = 1 << 29
-"""Items to poll at a time when nothing has to be requested after so many."""
+"""The number of items to poll at a time when no more need to be requested."""
 
 _FEW: Final = 16
 _MANY: Final = 1 << 10
-"""After so many items, first and later, a task looks how long it has run."""
+"""After this many items, and again later, a task checks how long it has run."""
 
 _TURN_S: Final = 0.1
-"""After so many seconds it gives its thread back, and another one follows."""
+"""After this time, in seconds, it gives its thread back, and another task continues."""
 
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
 _NO_QUEUE: Final[deque[Any]] = deque(maxlen=0)  # Any: it never holds an item
-"""Stands for a queue until it is known that one is needed, and with a fused upstream for good."""
+"""Stands for a queue until one is needed; with a fused upstream, none ever is."""
 
 
 def observe_on(
@@ -76,28 +76,27 @@ def observe_on(
     >>> pool.shutdown()
 
     The order of items is kept, and they come one at a time, however many threads the executor has.
-    A task is submitted when there is work and none is pending. It goes on while there are items and
-    demand for them, for a tenth of a second, after which it submits the next one: so other tasks of
-    the executor have their turn, and a pool can be shut down.
+    A task is submitted when there is work and no task is pending. It continues while there are
+    items and demand for them, for a tenth of a second, after which it submits the next one: so
+    other tasks of the executor have their turn, and a pool can be shut down.
 
     Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
     were delivered; what the downstream requests decides only when they are delivered.
     Thread: the upstream keeps its thread, but is requested from the executor's; a source that works
     when it is requested continues there. Cancel does not interrupt a downstream that blocks: no
-    further item follows. An event loop does nothing else for the tenth of a second that a
-    task may take: there, subscribe with a prefetch, or use ``async for``.
-    An executor that refuses a task has no thread to offer: the RejectedExecutionError comes on the
-    thread that signalled, the upstream's or the requester's; if the executor took the task and
-    drops it later, on a thread of its own.
-    Fusion: polls an upstream that grants SYNC or ASYNC across threads, and has no queue of its own
-    then; conditional towards the downstream. Grants ASYNC itself, also with a fused upstream: the
+    further item follows. An event loop does nothing else for the tenth of a second that a task may
+    take: there, subscribe with a prefetch, or use ``async for``. If the executor refuses a task,
+    the RejectedExecutionError comes on the thread that signalled, the upstream's or the
+    requester's; if it took the task and drops it later, on a separate thread.
+    Fusion: polls an upstream that grants SYNC or ASYNC across threads, and needs no queue then;
+    conditional towards the downstream. It grants ASYNC itself, also with a fused upstream: the
     downstream polls the one queue there is, on its own thread, and the executor only brings
-    wake-ups and the end. No function of the user moves by that.
+    wake-ups and the end. No function of the user runs on another thread because of that.
 
     Args:
-        executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
+        executor: an object with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
             callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
-            It stays open as long as the flow runs.
+            Keep it open as long as the flow runs.
         prefetch: items to request ahead, and the most that wait for the executor.
         delay_error: whether an error of the upstream comes after the items that came before it;
             otherwise it overtakes the waiting ones, which go to the dropped-items hook.
@@ -107,7 +106,7 @@ def observe_on(
         sends more than was requested and there is no room.
 
     Raises:
-        TypeError: if `executor` is none, or `prefetch` no int.
+        TypeError: if `executor` is not an executor, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     runner = as_runner(executor)
@@ -127,14 +126,14 @@ def observe_on(
 
 @final
 class ObserveOnSource(Publisher[T]):
-    """`upstream`, received on a runner's threads.
+    """The items of `upstream`, received on a runner's threads.
 
     Args:
-        upstream: where the items come from.
-        runner: where they go on.
+        upstream: the flow that the items come from.
+        runner: runs the downstream.
         prefetch: items to request ahead.
         delay_error: whether waiting items come before an error.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = ("_delay_error", "_label", "_prefetch", "_runner", "_upstream")
@@ -159,7 +158,7 @@ class ObserveOnSource(Publisher[T]):
 
     @property
     def prefetch(self) -> int:
-        """Items that are requested ahead, for `flow explain`."""
+        """The number of items that are requested ahead, for `flow explain`."""
         return self._prefetch
 
     def __repr__(self) -> str:
@@ -170,26 +169,26 @@ class ObserveOnSource(Publisher[T]):
 class ObserveOnSubscriber(
     SerialDrain, CoreSubscriber[T], QueueSubscription[T], Scannable, Generic[T]
 ):
-    """The queue between the upstream's thread and the executor's; itself the executor's task.
+    """The queue between the upstream's thread and the executor's; it is itself the executor's task.
 
-    Work is published first and then scheduled (`SerialDrain`): whoever takes the permit submits
-    this object, and the task gives the permit back when nothing is left to do. So there is at most
-    one task at a time, started or not.
+    Work is published first and then scheduled (`SerialDrain`): the thread that takes the permit
+    submits this object, and the task gives the permit back when there is nothing left to do. So
+    there is at most one task at a time, started or not.
 
-    Items come from one place: the own queue, or that of a fused upstream. They leave by one way:
-    the drain delivers them, or, when ASYNC was granted, the downstream polls them and the drain
-    only signals. Whoever takes items also counts them, to request as many again.
+    Items come from one place: our own queue, or that of a fused upstream. They leave by one way:
+    the drain delivers them, or, if ASYNC was granted, the downstream polls them and the drain only
+    signals. The thread that takes items also counts them, to request as many again.
 
-    Once the flow is over (cancelled, terminal, failed) `_downstream` is None, for good. Drains
-    that happen later only empty the queue; they call nobody and run on any thread. A downstream
-    that polls still gets what waited when the terminal came (F33).
+    Once the flow has ended (cancelled, terminal, failed) `_downstream` stays None. Later drains
+    only empty the queue; they call no user code and run on any thread. A downstream that polls
+    still gets the items that waited when the terminal came (F33).
 
     Args:
         downstream: gets the signals.
         runner: where to drain.
         prefetch: items to request ahead, and the capacity of the queue.
         delay_error: whether waiting items come before an error.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = (
@@ -244,26 +243,27 @@ class ObserveOnSubscriber(
         self._upstream: Subscription | None = None
         self._fused: QueueSubscription[T] | None = None
         self._mode = Fusion.NONE
-        """What the upstream granted."""
+        """The mode that the upstream granted."""
         self._negotiable = False
-        """Whether the downstream may ask for fusion: in its on_subscribe, once (F24)."""
+        """True while the downstream may ask for fusion: in its on_subscribe, once (F24)."""
         self._shared = False
-        """Whether the downstream polls."""
+        """True if the downstream polls."""
         self._left = False
-        """The terminal was signalled, and what waits is for the downstream to poll (F33)."""
+        """True when the terminal was signalled, and the downstream polls the rest (F33)."""
         self._cancelled = False
-        """Nothing is left for anybody: a flag of its own, since a cancel may race with the end."""
+        """True when it was cancelled: a separate flag, since a cancel may race with the end."""
         self._queue: deque[T] = _NO_QUEUE
         self._room = 0
-        """How many items may wait: `prefetch`, or 0 when none is accepted."""
+        """The number of items that may wait: `prefetch`, or 0 when no item is accepted."""
         self._done = False
-        """The upstream has ended. `_error` was set before, and nothing is queued after."""
+        """True when the upstream has ended; `_error` was set before, and no item is queued
+        after."""
         self._error: BaseException | None = None
         self._bad: ValueError | None = None
         self._halt = False
-        """The next item may not be delivered: the drain has to find out why."""
+        """True if the next item may not be delivered: the drain has to find out why."""
         self._lock = Lock()
-        """Guards `_requested`, and `_handle` with `_started`. Nothing is called under it."""
+        """Guards `_requested`, and `_handle` with `_started`. Never held while calling out."""
         self._requested = 0
         self._emitted = 0
         self._consumed = 0
@@ -272,13 +272,13 @@ class ObserveOnSubscriber(
         self._started = 0
         """The last run that has begun on the executor."""
         self._handle: ScheduledTask | None = None
-        """The task of run `_run`, as long as it has not begun."""
+        """The task of run `_run`, until it begins."""
         self._giver = 0
-        """The thread that gives this to the executor just now, in which it may run inline."""
+        """The thread that is just submitting this to the executor; it may run inline there."""
         self._turn_ends = inf
-        """When the task that runs gives its thread back, though items wait."""
+        """The time at which the running task gives its thread back, though items wait."""
         self._yields = False
-        """It has done so; another task goes on."""
+        """True when it has done so; another task continues."""
 
     # -- signals from the upstream
 
@@ -289,7 +289,7 @@ class ObserveOnSubscriber(
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The upstream's subscription is never forwarded (F35)."""
+        """Keep the upstream's subscription: it is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -308,9 +308,9 @@ class ObserveOnSubscriber(
             self._queue = deque()
             self._room = self._prefetch
         elif mode is Fusion.SYNC:
-            self._done = True  # EMPTY is the end, and nothing is requested (F25)
+            self._done = True  # EMPTY is the end, and no item is requested (F25)
             self._limit = _BATCH
-        # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
+        # We hold the permit, so that no signal comes before on_subscribe has returned (§1.9).
         self.try_enter()
         self._negotiable = True
         try:
@@ -325,9 +325,9 @@ class ObserveOnSubscriber(
             return
         self._missed = False
         self.leave()
-        # Who signalled before `leave` had published its work, which is looked for here; who signals
-        # after it gets the permit.
-        # A request that came meanwhile has set `_missed`, which tells `on_next` that a drain comes.
+        # Another thread may have signalled before `leave` published its work, which is looked for
+        # here; a thread that signals after it gets the permit. A request that came meanwhile has
+        # set `_missed`, so `on_next` knows that a drain comes.
         if (
             self._missed
             or self._halt
@@ -340,7 +340,7 @@ class ObserveOnSubscriber(
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Queues; the executor delivers. Fused ASYNC: only a wake-up."""
+        """Queue the item; the executor delivers it. With ASYNC, it is only a wake-up."""
         if item is None:
             raise none_given("on_next")
         queue = self._queue
@@ -350,18 +350,18 @@ class ObserveOnSubscriber(
         queue.append(item)
         # No wake-up is lost (O15). `_missed` is set before every attempt to take the permit, and
         # cleared only when a drain starts (and in on_subscribe, which then looks at the queue). If
-        # it is set here, after the append, then a drain has yet to start, and will find the item:
-        # that of the thread which set it, or else that of the permit's holder, who looks at
-        # `_missed` after giving the permit back. If it is not set, the last drain may have popped
-        # for the last time already, so signal. (Without a GIL, the deque's own lock orders the
-        # append and the pops, and with them what is read and written of `_missed`.)
+        # it is set here, after the append, a drain has yet to start, and will find the item: that
+        # of the thread which set it, or that of the holder of the permit, which looks at `_missed`
+        # after giving the permit back. If it is not set, the last drain may have popped for the
+        # last time already, so we signal. (Without a GIL, the deque's own lock orders the append
+        # and the pops, and with them the reads and writes of `_missed`.)
         if not self._missed:
             self._schedule()
 
     def _refuse(self, item: T) -> None:
-        """There is no room for `item`.
+        """Handle `item`, for which there is no room.
 
-        It is a wake-up, which needs none (F26), whatever it carries; or the flow is over; or the
+        It is a wake-up, which needs none (F26), whatever it carries; or the flow has ended; or the
         upstream ignores demand (O09).
         """
         if self._mode is Fusion.ASYNC:
@@ -378,12 +378,12 @@ class ObserveOnSubscriber(
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Delivered by the executor (O10)."""
+        """Keep the error; the executor delivers it (O10)."""
         if error is None:
             raise none_given("on_error")
         if self._done or self._halt:
             if self._done and is_fatal(error):
-                self._schedule()  # it may have kept the end from being scheduled
+                self._schedule()  # its permit may have kept the end from being scheduled
             hooks.drop_error(error)
             return
         self._error = error
@@ -395,7 +395,7 @@ class ObserveOnSubscriber(
 
     @override
     def on_complete(self) -> None:
-        """Delivered by the executor (O10)."""
+        """Keep the end; the executor delivers it (O10)."""
         if not (self._done or self._halt):
             self._done = True
             self._room = 0
@@ -412,7 +412,7 @@ class ObserveOnSubscriber(
 
     @override
     def request(self, n: int, /) -> None:
-        """A wrong amount is answered by the executor (§3.9, O12)."""
+        """Add up the demand; the executor reports a wrong amount (§3.9, O12)."""
         bad = None if n.__class__ is int and n > 0 else bad_request(n)
         upstream = self._upstream
         if self._downstream is None or upstream is None:
@@ -423,7 +423,7 @@ class ObserveOnSubscriber(
             self._room = 0
             hooks.cancel(upstream)
         elif self._shared or self._requested == UNBOUNDED:
-            return  # who polls has its demand in its own hands
+            return  # a subscriber that polls keeps count of its own demand
         else:
             with self._lock:
                 self._requested = add_demand(self._requested, n)
@@ -431,7 +431,7 @@ class ObserveOnSubscriber(
 
     @override
     def cancel(self) -> None:
-        """A running drain stops before its next item (O22)."""
+        """Cancel; a running drain stops before its next item (O22)."""
         upstream = self._upstream
         self._cancelled = True
         if self._downstream is None:
@@ -444,23 +444,23 @@ class ObserveOnSubscriber(
         with self._lock:
             handle, self._handle = self._handle, None
         if handle is not None and handle.cancel():
-            self.run_entered()  # the permit of the task that will never run is ours now (O27)
+            self.run_entered()  # the task will never run, so its permit is ours now (O27)
         else:
             self.signal()
 
     # -- scheduling
 
     def _schedule(self) -> None:
-        """Have what was published drained: by a new task, unless one is pending or running."""
+        """Have the published work drained: by a new task, unless one is pending or running."""
         if self.try_enter():
             self._submit()
 
     def _submit(self) -> None:
-        """Give this object, with the permit that was taken, to the executor."""
+        """Give this object to the executor, with the permit that was taken."""
         if self._downstream is None:
-            self.run_entered()  # nothing to deliver any more, only to empty (O28)
+            self.run_entered()  # there is nothing left to deliver: only empty the queue (O28)
             return
-        self._run = run = self._run + 1  # no other thread does this: the permit is held
+        self._run = run = self._run + 1  # no other thread writes it: the permit is held
         self._giver = get_ident()
         try:
             handle = self._runner.execute(self, self._reject, self._context.copy())
@@ -468,16 +468,16 @@ class ObserveOnSubscriber(
             self._reject(error)
             return
         except BaseException as error:
-            # Fatal, or out of a drain that has run inline.
+            # Fatal, or from a drain that has run inline.
             self._abandon(error)
             raise
         finally:
             self._giver = 0
         if self._started >= run:
-            return  # it has begun, so that there is nothing to cancel
+            return  # it has begun, so there is nothing to cancel
         # The task may begin right now, end, and give the permit back, and a later run may be
-        # pending: the handle is kept only if its own run has not begun. So it never replaces that
-        # of a later run (O25), and it is never kept after its task has begun (O29).
+        # pending. So keep the handle only if its own run has not begun: it never replaces the
+        # handle of a later run (O25), and it is never kept after its task has begun (O29).
         with self._lock:
             cancelled = self._downstream is None
             if not cancelled and self._started < run:
@@ -486,7 +486,7 @@ class ObserveOnSubscriber(
             self.run_entered()
 
     def __call__(self) -> None:
-        """The task: runs on the executor."""
+        """Run the task, on the executor."""
         with self._lock:
             self._started = self._run
             self._handle = None
@@ -497,7 +497,7 @@ class ObserveOnSubscriber(
             self._schedule()
 
     def _reject(self, error: RejectedExecutionError) -> None:
-        """The executor refuses or drops the task, which holds the permit: end the flow (O30)."""
+        """End the flow: the executor refuses or drops the task, which holds the permit (O30)."""
         downstream, upstream = self._downstream, self._upstream
         lost = self._error
         self._over()
@@ -512,7 +512,7 @@ class ObserveOnSubscriber(
             hooks.drop_error(error)
 
     def _abandon(self, error: BaseException) -> None:
-        """Something, mostly fatal, came out of a call that was made with the permit."""
+        """End the flow: a call made with the permit has raised `error`, mostly a fatal one."""
         upstream = self._upstream
         if is_fatal(error):
             leave(error, self._downstream, self)
@@ -522,10 +522,10 @@ class ObserveOnSubscriber(
         self.run_entered()
 
     def _over(self) -> None:
-        """Nothing is sent, accepted or submitted any more (O19); lets the subscriber go (§3.13)."""
+        """Stop sending, accepting and submitting (O19), and drop the subscriber (§3.13)."""
         self._downstream = None
         self._halt = True
-        self._room = 0  # after `_halt`: a producer that finds no room asks why
+        self._room = 0  # after `_halt`: a producer that finds no room looks for the reason
 
     # -- draining, with the permit
 
@@ -536,15 +536,15 @@ class ObserveOnSubscriber(
             if self._cancelled or not self._left:
                 self._discard()
         elif self._yields:
-            return  # in the task that follows
+            return  # the task that follows continues
         elif self._shared:
             self._wake(downstream, upstream)
         else:
             self._deliver(downstream, upstream)
 
     def _wake(self, downstream: CoreSubscriber[T], upstream: Subscription) -> None:
-        """Tell a downstream that polls that there is something to poll, or that this was all."""
-        done = self._done  # read before: what came before the end can be polled by then
+        """Say to a downstream that polls that there is something to poll, or that this was all."""
+        done = self._done  # read before: items from before the end can be polled by then
         if not self._halt:
             try:
                 downstream.on_next(_WAKE_UP)
@@ -558,10 +558,10 @@ class ObserveOnSubscriber(
             self._end(downstream, self._error)
 
     def _deliver(self, downstream: CoreSubscriber[T], upstream: Subscription) -> None:
-        """Deliver what waits, as far as it is wanted, in batches up to the next replenishing.
+        """Deliver the items that wait, on demand, in batches up to the next request.
 
-        The own queue has nothing more when it raises IndexError, a fused one when it gives EMPTY;
-        what else a fused one raises ends the flow (F46).
+        Our own queue raises IndexError when it is empty, a fused one gives EMPTY; any other error
+        of a fused one ends the flow (F46).
         """
         source, queue, limit = self._fused, self._queue, self._limit
         emit, conditional = _receiver(downstream, source is None)
@@ -572,7 +572,7 @@ class ObserveOnSubscriber(
         failure: BaseException | None = None
         few = left = _FEW
         while not (self._halt or empty or failure or self._yields):
-            done = self._done  # read before the items: what came before the end waits by then
+            done = self._done  # read before the items: those from before the end wait by then
             requested = self._requested
             batch = limit - consumed
             if batch > few:  # noqa: PLR1730 - min() would cost a call
@@ -623,7 +623,7 @@ class ObserveOnSubscriber(
                 if few < _MANY:
                     few += few
                 left = few
-                # What runs inline has no thread to give back: it would be ever deeper in the stack.
+                # A drain that runs inline has no thread to give back: the stack would only grow.
                 if time.monotonic() >= self._turn_ends and self._giver != get_ident():
                     self._yields = not (failure or self._halt)
         self._emitted, self._consumed = emitted, consumed
@@ -631,14 +631,14 @@ class ObserveOnSubscriber(
             try:
                 self._failed(downstream, upstream, failure)
             finally:
-                failure = None  # its traceback holds this frame
+                failure = None  # its traceback refers to this frame
         elif self._halt:
             self._stop(downstream)
         elif ended:
             self._end(downstream, self._error)
 
     def _stop(self, downstream: CoreSubscriber[T]) -> None:
-        """Delivery was halted: by cancel, a bad request, or an error that does not wait."""
+        """Stop the delivery: after a cancel, a bad request, or an error that overtakes."""
         if self._downstream is None:
             self._discard()
             return
@@ -662,21 +662,24 @@ class ObserveOnSubscriber(
     def _raised(
         self, downstream: CoreSubscriber[T], upstream: Subscription, error: BaseException
     ) -> None:
-        """The downstream let `error` escape from its on_next (§2.13, O32)."""
+        """End the flow: the downstream has raised `error` in its on_next (§2.13, O32)."""
         if self._closed(upstream, error) or not downstream.on_next_raised(error):
             hooks.drop_error(error)
 
     def _failed(
         self, downstream: CoreSubscriber[T], upstream: Subscription, error: BaseException
     ) -> None:
-        """The upstream let `error` escape while it was polled or requested."""
+        """End the flow: the upstream has raised `error` while it was polled or requested."""
         if self._closed(upstream, error):
             hooks.drop_error(error)
         else:
             downstream.on_error(error)
 
     def _closed(self, upstream: Subscription, error: BaseException) -> bool:
-        """End the flow for `error`, and raise it if it is fatal; whether it was over before."""
+        """End the flow for `error`, and raise it if it is fatal.
+
+        Return whether the flow had ended before.
+        """
         before = self._downstream
         fatal = is_fatal(error)
         if fatal:
@@ -693,7 +696,8 @@ class ObserveOnSubscriber(
         fused, self._fused = self._fused, None
         if fused is not None:
             if self._shared:
-                hooks.cancel(fused)  # the downstream may be polling, and only who polls may clear
+                # The downstream may be polling, and only the thread that polls may clear.
+                hooks.cancel(fused)
             else:
                 fused.clear()
         hooks.drop_waiting(self._queue)
@@ -702,10 +706,10 @@ class ObserveOnSubscriber(
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """ASYNC, when asked; across threads, too.
+        """Grant ASYNC, when asked; across threads, too.
 
-        No function of the user is run by `poll`: an upstream that calls one has refused to be
-        fused with this operator, which is a boundary itself (F39).
+        `poll` runs no function of the user: an upstream that would call one has refused to be fused
+        with this operator, which is a boundary itself (F39).
         """
         if not self._negotiable or self._requested or self._bad is not None:
             raise late_fusion()
@@ -717,7 +721,7 @@ class ObserveOnSubscriber(
 
     @override
     def poll(self) -> T | Empty:
-        """Requests more of the upstream when enough was polled."""
+        """Take the next item, and request more of the upstream when enough was polled."""
         source = self._fused
         item: T | Empty
         if source is not None:
@@ -727,7 +731,7 @@ class ObserveOnSubscriber(
         else:
             queue = self._queue
             if not queue:
-                return EMPTY  # who polls asks once too often whenever it is woken
+                return EMPTY  # the downstream polls until it finds nothing
             try:
                 item = queue.popleft()
             except IndexError:  # emptied by a cancel meanwhile
@@ -751,7 +755,7 @@ class ObserveOnSubscriber(
 
     @override
     def clear(self) -> None:
-        """Also after a cancel, which leaves that to who polls."""
+        """Empty the queue. After a cancel, too, which leaves that to the thread that polls."""
         source = self._upstream
         if self._mode and isinstance(source, QueueSubscription):
             source.clear()
@@ -759,7 +763,7 @@ class ObserveOnSubscriber(
 
     @override
     def statistics(self) -> Statistics:
-        """`requested` follows a batch of items when it is over."""
+        """Report the state. `requested` is updated when a batch of items has ended."""
         requested: int | None = self._requested
         if self._shared:
             requested = None
@@ -779,10 +783,10 @@ class ObserveOnSubscriber(
 
 
 def _receiver(downstream: CoreSubscriber[T], none_free: bool) -> tuple[Callable[[T], object], bool]:
-    """How `downstream` takes an item, and whether False from it means that it has not (F12).
+    """Return the function that takes an item, and whether False from it means "not used" (F12).
 
     Args:
-        downstream: takes it.
+        downstream: the subscriber that takes it.
         none_free: whether None is never among the items.
     """
     if isinstance(downstream, ConditionalSubscriber):

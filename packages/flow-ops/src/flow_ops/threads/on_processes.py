@@ -33,13 +33,14 @@ __all__ = ["on_processes"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-_AnyStage: TypeAlias = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+# Any: the types of neighbouring stages need only fit each other.
+_AnyStage: TypeAlias = Stage[Any, Any]
 
 MAX_BATCH: Final = 64
-"""How many items are sent at a time, at most, unless the user says."""
+"""The number of items that are sent at a time, at most, unless the user gives it."""
 
 _QUICK_S: Final = 0.01
-"""A batch that takes less is mostly overhead: the next one is twice as long."""
+"""A batch that takes less time is mostly overhead: the next one is twice as long. In seconds."""
 
 
 def on_processes(
@@ -51,7 +52,7 @@ def on_processes(
 ) -> Operator[T, Flow[T]]:
     """Run the stages that follow in the processes or interpreters of `pool`, in order.
 
-    A mapper that computes holds the GIL, and threads do not help; processes do, and from Python
+    A function that computes holds the GIL, so threads do not help. Processes do, and from Python
     3.14 on the interpreters of an InterpreterPoolExecutor, which share one process:
 
     >>> import math
@@ -60,33 +61,33 @@ def on_processes(
     >>> def digits(numbers: flow.Flow[int], pool: ProcessPoolExecutor) -> flow.Flow[int]:
     ...     return numbers.on_processes(pool).map(math.factorial).map(str).map(len)
 
-    A subscription cannot cross to another process; a run of stages can, since it is pickled as
-    their description. So the stages that directly follow and work on each item by itself (`map`,
-    `filter`, `flat_map_iterable`, `do_on_next` …) run where the items are sent to, as one loop for
-    a batch of items. From the first stage on that counts or collects (`scan`, `take`, `reduce` …),
-    or the next boundary, the flow goes on in this process, with the results.
+    A subscription cannot cross to another process. A run of stages can, since its description is
+    pickled. So the stages that directly follow and work on each item by itself (`map`, `filter`,
+    `flat_map_iterable`, `do_on_next` …) run in the worker, as one loop for a batch of items. From
+    the first stage on that counts or collects (`scan`, `take`, `reduce` …), or the next boundary,
+    the flow continues in this process, with the results.
 
-    Batches begin with one item, and become twice as long while one takes less than 10 ms. An item
-    never waits for a batch to fill up, unless all that may be under way is.
+    Batches begin with one item, and double in size while one takes less than 10 ms. An item never
+    waits for a batch to fill up, unless as many are under way as may be.
 
     Demand: exact; `prefetch` items are requested of the upstream, and 75 % of that again whenever
-    as many were sent. No more than `concurrency` batches are under way or have results that
-    wait; what `flat_map_iterable` makes of an item crosses as a whole.
-    Thread: results come on the thread on which the pool hears of its workers, or on that of the
-    upstream or the requester; put ``observe_on(threads)`` behind it if the subscriber takes long.
-    That the pool has failed comes on a thread of its own.
-    A flow that is cancelled cancels the batches that have not begun.
+    as many were sent. No more than `concurrency` batches are under way or have results that wait;
+    all results of `flat_map_iterable` for an item are sent back together.
+    Thread: results come on the thread on which the pool receives them from its workers, or on that
+    of the upstream or the requester; put ``observe_on(threads)`` behind it if the subscriber takes
+    long. The failure of the pool comes on a separate thread. Cancelling the flow cancels the
+    batches that have not begun.
     Fusion: polls an upstream that grants SYNC or ASYNC across threads; absorbs stages.
-    Errors: what a stage raises comes after the results before it, with the worker's traceback as a
-    note; so does, without one, what pickling an item that cannot be sent raises. If a stage's error
-    cannot be pickled, a FlowError tells what it was. A worker that dies fails the flow with
+    Errors: an error of a stage comes after the results before it, with the worker's traceback as a
+    note; so does, without one, the error of an item that cannot be pickled. If a stage's error
+    cannot be pickled, a FlowError describes it. A worker that dies fails the flow with
     BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
 
     Args:
         pool: a `concurrent.futures.ProcessPoolExecutor`, an `InterpreterPoolExecutor`, or one with
-            the same ``submit``. It stays open as long as the flow runs.
-        concurrency: batches that are under way; None for two per processor.
-        batch: items that are sent at a time, at most.
+            the same ``submit``. Keep it open as long as the flow runs.
+        concurrency: how many batches are under way; None for two per processor.
+        batch: how many items are sent at a time, at most.
         prefetch: items to request ahead, and the most that wait to be sent.
 
     Returns:
@@ -94,8 +95,8 @@ def on_processes(
         elsewhere, or one cannot be pickled: lambdas and functions within functions cannot.
 
     Raises:
-        TypeError: if `pool` has no ``submit``, or one of the others is not an int.
-        ValueError: if one of the others is less than 1.
+        TypeError: if `pool` has no ``submit``, or another argument is not an int.
+        ValueError: if another argument is less than 1.
     """
     if isinstance(pool, type) or not callable(getattr(pool, "submit", None)):
         raise TypeError(
@@ -118,15 +119,15 @@ def on_processes(
 
 @final
 class ProcessSource(AbsorbingSource[T]):
-    """`flow`, with the stages that follow run by a pool of processes.
+    """A `flow` whose following stages run in a pool of processes.
 
     Args:
-        flow: where the items come from.
+        flow: the flow that the items come from.
         pool: runs batches.
-        concurrency: batches under way.
-        batch: items to send at a time.
+        concurrency: how many batches are under way.
+        batch: how many items are sent at a time.
         prefetch: items to request ahead.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
     """
 
     __slots__ = ("_batch", "_concurrency", "_flow", "_label", "_pool", "prefetch")
@@ -149,17 +150,17 @@ class ProcessSource(AbsorbingSource[T]):
 
     @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Without stages, which is an error to be signalled."""
+        """Signal an error: there are no stages."""
         alone: Flow[T] = Flow(self)
         alone.subscribe(subscriber)
 
     def absorb(
         self, stages: tuple[_AnyStage, ...]
-    ) -> tuple[Publisher[Any], tuple[_AnyStage, ...]]:  # Any: the last absorbed stage's type
+    ) -> tuple[Publisher[Any], tuple[_AnyStage, ...]]:  # Any: the type of the last absorbed stage
         """See `AbsorbingSource.absorb`.
 
         Raises:
-            FlowError: if there is no stage to run elsewhere, or one cannot be pickled.
+            FlowError: if no stage can run in a worker, or one cannot be pickled.
         """
         count = 0
         while count < len(stages) and _is_stateless(stages[count].template):
@@ -195,16 +196,16 @@ class ProcessSource(AbsorbingSource[T]):
 
 @final
 class OnProcesses(Coordinator[R]):
-    """Sends batches to a pool, and gives the results in the order of the items.
+    """Sends batches to a pool, and sends the results in the order of the items.
 
     Args:
-        source: where the items come from.
+        source: the flow that the items come from.
         pool: runs batches.
         program: the stages, pickled.
         downstream: gets the signals.
-        label: the operator and its place, for messages.
-        concurrency: batches under way, or with results that wait.
-        batch: items to send at a time.
+        label: the operator and where it was assembled, for messages.
+        concurrency: how many batches are under way, or have results that wait.
+        batch: how many items are sent at a time.
         prefetch: items to request ahead.
     """
 
@@ -224,7 +225,7 @@ class OnProcesses(Coordinator[R]):
 
     def __init__(
         self,
-        source: Flow[Any],  # Any: here and below, what the stages take and give
+        source: Flow[Any],  # Any, here and below: the types of the stages
         pool: Pool,
         program: bytes,
         downstream: CoreSubscriber[R],
@@ -242,14 +243,14 @@ class OnProcesses(Coordinator[R]):
         self._batch = batch
         self._context: Final = task_context(self.home)
         self._size = 1
-        """How many items the next batch has, at most."""
+        """The number of items that the next batch has, at most."""
         self._input: BufferedInput[Any] | None = BufferedInput(self, prefetch)
         self._under_way: deque[Future[_Outcome]] = deque()
-        """Batches whose results were not looked at; the oldest one first."""
+        """Batches whose results were not looked at yet; the oldest one first."""
         self._results: deque[R] = deque()
         """Results of the batch before these."""
         self._failure: BaseException | None = None
-        """What that batch failed with, after its results."""
+        """The error of that batch, which comes after its results."""
 
     @override
     def open(self) -> None:
@@ -287,11 +288,11 @@ class OnProcesses(Coordinator[R]):
     @property
     @override
     def buffered(self) -> int:
-        items = self._input  # read once: the end takes it away
+        items = self._input  # read once: the end clears it
         return len(self._results) + (0 if items is None else items.waiting)
 
     def _give(self) -> None:
-        """Emit what has come back, as far as there is demand."""
+        """Emit the results that have come back, as far as there is demand."""
         results, under_way = self._results, self._under_way
         while not self.over:
             while results and self.demand and not self.over:
@@ -315,7 +316,7 @@ class OnProcesses(Coordinator[R]):
                 "does; end the flows that use a pool before it is shut down"
             ) from cancelled
         except BrokenExecutor:
-            # The pool fails the others by itself; one that is cancelled meanwhile stops it at that.
+            # The pool fails the others itself; a batch that is cancelled meanwhile would stop it.
             self._under_way.clear()
             raise
         self._results.extend(pickle.loads(data))
@@ -351,14 +352,14 @@ class OnProcesses(Coordinator[R]):
                 return
 
     def _refuse(self, items: BufferedInput[Any], error: BaseException) -> None:
-        """An item cannot be sent, for `error`: that comes after the results of those before it."""
+        """End the flow with `error`, after the results so far: an item cannot be sent."""
         self._input = None
         self.disconnect(items)
         items.close()
         last: Future[_Outcome] = Future()
         last.set_exception(error)
         self._under_way.append(last)
-        self.signal()  # looks at it after this
+        self.signal()  # the permit's holder looks at it after this
 
     def _submitted(self, batch: bytes) -> Future[_Outcome]:
         try:
@@ -372,22 +373,22 @@ class OnProcesses(Coordinator[R]):
             ) from error
 
     def _heard(self, future: Future[_Outcome]) -> None:
-        """A batch has results, has failed, or was dropped by the pool."""
+        """Follow up a batch: it has results, has failed, or was dropped by the pool."""
         try:
             if self.over or self._under_way[0] is not future:
-                return  # it is looked at with the one before it
+                return  # it is looked at together with the one before it
         except IndexError:  # by another thread, just now
             return
         if not future.cancelled() and future.exception() is None:
             self._look()
             return
-        # From Python 3.12 on, a pool holds its lock while it fails or cancels batches, and what is
-        # signalled now may submit to that pool: a retry does. A thread of its own may wait for that
-        # lock, and for whatever else a retry does; the clock's may not, and others serve a loop.
-        # It takes one thread, once in the life of a flow.
+        # From Python 3.12 on, a pool holds its lock while it fails or cancels batches, and a signal
+        # from here may submit to that pool again, as a retry does. A separate thread may wait for
+        # that lock, and for whatever else a retry does; the clock's thread may not, and others
+        # serve a loop. This takes one thread, once in the life of a flow.
         try:
             Thread(target=self._look, name="flow-on-processes", daemon=True).start()
-        except RuntimeError:  # no thread can start any more: the process ends
+        except RuntimeError:  # no thread can start any more: the process is ending
             self._look()
 
     def _look(self) -> None:
@@ -398,23 +399,26 @@ class OnProcesses(Coordinator[R]):
             hooks.drop_error(error)
 
 
-# -- what crosses
+# -- messages between the processes
 
 _Failure: TypeAlias = tuple[bytes | None, str, str]
 """An exception: pickled if possible, in one line, and with its traceback."""
 
 _Outcome: TypeAlias = tuple[bytes, _Failure | None, float]
-"""The pickled results of a batch, what ended it early, and the seconds that it took."""
+"""The pickled results of a batch, the error that ended it early, and the seconds that it took."""
 
 
 def run_batch(program: bytes, batch: bytes) -> _Outcome:
-    """Run the stages in a worker. Results are pickled here, where a failure can be told."""
+    """Run the stages in a worker.
+
+    Results are pickled here, where an error can still be reported.
+    """
     began = perf_counter()
     results: list[object] = []
     failure: _Failure | None = None
     try:
         results.extend(_loaded(program).iterate(iter(pickle.loads(batch))))
-    except BaseException as error:  # SystemExit, too: the worker serves others
+    except BaseException as error:  # SystemExit, too: the worker also serves other flows
         failure = _dumped_error(error)
     try:
         data = pickle.dumps(results)
@@ -424,7 +428,10 @@ def run_batch(program: bytes, batch: bytes) -> _Outcome:
 
 
 def _dumped_items(batch: list[Any]) -> tuple[bytes, Exception | None]:
-    """A batch, up to the first item that cannot be sent; and why. The rest is taken out of it."""
+    """Pickle a batch up to the first item that fails, and return its error, too.
+
+    The rest is removed from the batch.
+    """
     try:
         return pickle.dumps(batch), None
     except Exception as error:
@@ -451,7 +458,7 @@ def _refused(item: object) -> Exception | None:
 
 
 @lru_cache(maxsize=16)
-def _loaded(program: bytes) -> Program[Any, Any]:  # Any: what the stages take and give
+def _loaded(program: bytes) -> Program[Any, Any]:  # Any: the types of the stages
     main, dumped = pickle.loads(program)
     if main is not None:
         from multiprocessing import spawn
@@ -470,7 +477,7 @@ def _loaded(program: bytes) -> Program[Any, Any]:  # Any: what the stages take a
 
 
 def _main() -> dict[str, object]:
-    """What an interpreter needs to import the program's script, as a spawned process does."""
+    """Return what an interpreter needs to import the program's script, like a spawned process."""
     from multiprocessing import spawn
 
     data: dict[str, object] = spawn.get_preparation_data("flow")
@@ -493,7 +500,7 @@ def _dumped_error(error: BaseException) -> _Failure:
     if not is_fatal(error):
         try:
             data = pickle.dumps(error)
-            pickle.loads(data)  # an __init__ with other arguments fails only here
+            pickle.loads(data)  # an __init__ with other arguments only fails here
         except Exception:
             data = None
     return data, traceback.format_exception_only(error)[0].strip(), text
@@ -517,7 +524,7 @@ def _loaded_error(failure: _Failure) -> BaseException:
 
 
 def _is_stateless(template: Template) -> bool:
-    """Whether items may go through it in batches, each as if it were all."""
+    """Return whether items may go through it in batches, each as if it were all."""
     lines = template.lines
     return not (
         template.remembers
@@ -535,7 +542,7 @@ def _dumped(
     *,
     for_interpreters: bool,
 ) -> bytes:
-    """The stages, with what an interpreter has to import; processes do that by themselves."""
+    """Pickle the stages, with what an interpreter has to import; processes do that themselves."""
     main = _main() if for_interpreters else None
     try:
         return pickle.dumps((main, pickle.dumps(program)))

@@ -1,4 +1,4 @@
-"""`subscribe_on`: the upstream is subscribed to, and requested, on an executor."""
+"""`subscribe_on`: subscribes to the upstream, and requests, on an executor."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ def subscribe_on(executor: Executor, *, request_on: bool = True) -> Operator[T, 
     ['reader_0']
     >>> pool.shutdown()
 
-    It decides for the whole flow above it, up to where that has its own threads. For what is
-    downstream there is `observe_on`.
+    It applies to the whole flow above it, up to an operator with its own threads. For the
+    downstream, use `observe_on`.
 
-    Demand: passed on. What is requested before the upstream is subscribed to is requested with
-    that; later requests wait for the executor, at most one task of them at a time, which requests
-    their sum. A request from the executor's own thread, where the upstream was last subscribed to
-    or requested, needs no task: it is passed on at once.
-    Thread: items come where the upstream sends them, which is the executor if it sends within
-    `subscribe` or `request`. An executor that refuses a task has no thread to offer: the
-    RejectedExecutionError comes on the thread that has subscribed or requested; if the executor
-    took the task and drops it later, on a thread of its own. Cancel keeps a task from running
-    that has not begun; the upstream is cancelled where the cancel comes from: see `cancel_on`.
+    Demand: passed on. Demand from before the upstream is subscribed to is requested with that;
+    later requests wait for the executor, at most one task of them at a time, which requests their
+    sum. A request from the executor's own thread, where the upstream was last subscribed to or
+    requested, needs no task: it is passed on at once.
+    Thread: items come on the thread on which the upstream sends them, which is the executor's if it
+    sends within `subscribe` or `request`. If the executor refuses a task, the
+    RejectedExecutionError comes on the thread that has subscribed or requested; if it took the task
+    and drops it later, on a separate thread. Cancel stops a task that has not begun; the upstream
+    is cancelled in the thread that cancels: see `cancel_on`.
     Fusion: none; conditional.
     Errors: the upstream's, and RejectedExecutionError, which cancels the upstream.
 
     Args:
-        executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
+        executor: an object with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
             callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
-            It stays open as long as the flow runs.
-        request_on: False if requests are passed on in the thread where they come from. This is for
-            a source that keeps its thread busy as long as it sends, and counts its demand
-            meanwhile: requests would wait behind it for an executor of one thread.
+            Keep it open as long as the flow runs.
+        request_on: False to pass requests on in the thread that requests. Use it for a source that
+            keeps its thread busy as long as it sends, and counts its demand meanwhile: requests
+            would wait behind it for an executor of one thread.
 
     Raises:
-        TypeError: if `executor` is none.
+        TypeError: if `executor` is not an executor.
     """
     runner = as_runner(executor)
     detail = repr(runner)
@@ -77,8 +77,8 @@ class SubscribeOn(Passing[T]):
     """Runs `subscribe_on`.
 
     There is at most one task at a time that has not begun: the one that subscribes, or one that
-    requests what was asked for since the last one has begun. Tasks are numbered, so that the handle
-    of one that has begun, or is over, never stands in the place of a later one (O25).
+    requests the demand since the last one has begun. Tasks are numbered, so that the handle of one
+    that has begun, or ended, never replaces the handle of a later one (O25).
     """
 
     __slots__ = (
@@ -108,18 +108,18 @@ class SubscribeOn(Passing[T]):
         self._context: Final = task_context(self.home)
         self._request_on = request_on
         self._thread: Thread | None = None
-        """Where the last task runs, or has run."""
+        """The thread in which the last task runs, or has run."""
         # Guarded by the lock:
         self._asked = 0
-        """Requested, and not passed on yet, by the task that is pending."""
+        """The demand that the pending task passes on."""
         self._is_pending = False
-        """A task was made and has not begun."""
+        """True when a task was made and has not begun."""
         self._run = 0
         """The number of the last task that was made."""
         self._started = 0
         """The number of the last task that has begun."""
         self._handle: ScheduledTask | None = None
-        """The task that is pending, once the executor has it."""
+        """The pending task, once the executor has it."""
 
     @override
     def open(self) -> None:
@@ -136,7 +136,7 @@ class SubscribeOn(Passing[T]):
             main.request(n)
             return
         with self._lock:
-            if main.upstream is None:  # which is subscribed to on the executor: with it
+            if main.upstream is None:  # the task that subscribes requests it
                 main.pending = add_demand(main.pending, n)
                 return
             self._asked = add_demand(self._asked, n)
@@ -172,7 +172,7 @@ class SubscribeOn(Passing[T]):
         handle.cancel()
 
     def _begin(self) -> int:
-        """A task begins, in this thread; what it is to request."""
+        """Note that a task begins, in this thread; return what it has to request."""
         self._thread = current_thread()
         with self._lock:
             self._started = self._run
@@ -182,19 +182,19 @@ class SubscribeOn(Passing[T]):
         return asked
 
     def _subscribe(self) -> None:
-        """The task that subscribes."""
+        """Run the task that subscribes."""
         self._begin()
         self.follow(self._source)
 
     def _request(self) -> None:
-        """The task that requests."""
+        """Run the task that requests."""
         asked = self._begin()
         main = self._main
         if main is not None and asked:
             main.request(asked)
 
     def _rejected(self, error: RejectedExecutionError) -> None:
-        """The executor refuses or drops a task: the flow fails (O30)."""
+        """Fail the flow: the executor refuses or drops a task (O30)."""
         if self.over:
             hooks.drop_error(error)
             return

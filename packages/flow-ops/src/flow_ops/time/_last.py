@@ -1,4 +1,4 @@
-"""Items that wait with the times at which they came."""
+"""The base of operators that keep items with the times at which they came."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class Last(Coordinator[T]):
 
     @abstractmethod
     def _on_item(self, item: T) -> bool:
-        """An item has come. False if one more is wanted."""
+        """Take an item; return False if one more is wanted."""
 
     @abstractmethod
     def _on_completed(self, time_s: float) -> None:
-        """The source has completed at this time: keep only what is to be given."""
+        """Keep only the items that are to be sent: the source has completed at this time."""
 
     def _on_end(self, error: BaseException | None) -> None:
         if error is not None:

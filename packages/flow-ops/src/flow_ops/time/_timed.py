@@ -1,4 +1,4 @@
-"""What the operators with a clock have in common."""
+"""Code that the operators with a clock share."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ R = TypeVar("R")
 V = TypeVar("V")
 
 SLACK_S: Final = 1e-9
-"""What is due within this is due: sums of seconds are not exact."""
+"""The tolerance of due times, in seconds: sums of seconds are not exact."""
 
 
 def checked_clock(clock: Clock | None) -> Clock | None:
-    """`clock`; if None, each subscription has one by `home_clock`.
+    """Return `clock`; if None, each subscription gets one by `home_clock`.
 
     Raises:
-        TypeError: if it is not a clock.
+        TypeError: if `clock` is not a clock.
     """
     is_one = hasattr(clock, "schedule") and hasattr(clock, "now") and not isinstance(clock, type)
     if clock is not None and not is_one:
@@ -50,21 +50,21 @@ def checked_clock(clock: Clock | None) -> Clock | None:
 
 
 def time_of(clock: Clock | None) -> Callable[[], float]:
-    """What tells a compiled stage the time, which has no subscription to ask for its home.
+    """Return the clock of a compiled stage, which has no subscription to ask for its home.
 
     Raises:
-        TypeError: if `clock` is none.
+        TypeError: if `clock` is not a clock.
     """
     checked = checked_clock(clock)
     return current_time if checked is None else checked.now
 
 
 def checked_delay(delay: Seconds, name: str) -> float:
-    """`delay` in seconds, if it is at least 0.
+    """Return `delay` in seconds, if it is at least 0.
 
     Raises:
         TypeError: if it is neither a number of seconds nor a timedelta.
-        ValueError: if it is NaN or less than 0.
+        ValueError: if `delay` is NaN or less than 0.
     """
     delay_s = in_seconds(delay, name)
     if not delay_s >= 0:
@@ -73,24 +73,24 @@ def checked_delay(delay: Seconds, name: str) -> float:
 
 
 def seconds(value: float) -> str:
-    """A time as messages have it."""
+    """Return a time as messages have it."""
     return f"{value:g} s"
 
 
 def nothing(_: object) -> None:
-    """What a `NewestInput` calls that has nothing to make of its items."""
+    """Do nothing: the function of a `NewestInput` that does not map its items."""
 
 
 class Timed(Coordinator[R]):
-    """A coordinator that is woken at a time: `wake` is called then, and `step` after it.
+    """A coordinator that calls `wake` at a given time, and `step` after it.
 
-    There is one timer at most. Putting the time off costs no timer: the one that runs looks at the
+    There is at most one timer. Postponing the time needs no new timer: the running one looks at the
     time again when it is due.
 
     Args:
         downstream: gets the signals.
-        label: the operator and its place, for messages.
-        clock: tells the time; see `home_clock`.
+        label: the operator and where it was assembled, for messages.
+        clock: the clock; see `home_clock`.
     """
 
     __slots__ = ("_due", "_number", "_timer", "_timer_due", "clock")
@@ -99,14 +99,15 @@ class Timed(Coordinator[R]):
         super().__init__(downstream, label)
         self.clock: Final = self.clock_for(clock)
         self._due = math.inf
-        """When `wake` is to be called. Written with the permit, as all of these."""
+        """The time to call `wake` at. Written with the permit, as all of these."""
         self._timer: Disposable | None = None
         self._timer_due = math.inf
         self._number = 0
-        """Tells a timer that was disposed of when it had run already from its successor."""
+        """The number of the timer, to recognise an earlier one that was disposed of after it had
+        run."""
 
     def wake(self) -> None:
-        """The time has come. With the permit."""
+        """Handle the time, which has come. With the permit."""
 
     def wake_at(self, time_s: float) -> None:
         """Call `wake` at this time of the clock, and not before. With the permit."""
@@ -144,7 +145,7 @@ class Timed(Coordinator[R]):
         self._timer_due = math.inf
         if self._due == math.inf:
             return
-        if self._due - self.clock.now() > SLACK_S:  # put off meanwhile
+        if self._due - self.clock.now() > SLACK_S:  # postponed meanwhile
             self._start_timer()
             return
         self._due = math.inf
@@ -153,19 +154,19 @@ class Timed(Coordinator[R]):
 
 @final
 class NewestInput(PolledInput[T], Generic[T, V]):
-    """Requests all there is, and keeps only the newest item until the owner polls it.
+    """Requests everything, and keeps only the newest item until the owner polls it.
 
-    So nothing piles up while the owner is at work. Whatever comes makes the owner `step`.
+    So nothing piles up while the owner is at work. Each signal makes the owner `step`.
 
     Args:
-        owner: polls.
-        make: called with each item, without the permit, in the source's thread; what it gives is
-            polled with the item. What it raises is how the source fails.
+        owner: the operator that polls.
+        make: called with each item, without the permit, in the source's thread; its result is
+            polled with the item. An error of it is the error of the source.
     """
 
     __slots__ = ("_make", "_newest")
 
-    # Any: whatever it emits
+    # Any: the type that it emits
     def __init__(self, owner: Coordinator[Any], make: Callable[[T], V]) -> None:
         super().__init__(owner, UNBOUNDED)
         self._make = make
@@ -173,7 +174,7 @@ class NewestInput(PolledInput[T], Generic[T, V]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Takes the place of an item that was not polled."""
+        """Replace an item that was not polled."""
         if item is None:
             raise none_given("on_next")
         owner = self.owner
@@ -195,7 +196,7 @@ class NewestInput(PolledInput[T], Generic[T, V]):
             self.drop_waiting()  # `close` may have looked before
 
     def poll(self) -> tuple[T, V] | Empty:
-        """The newest item and what was made of it. Read `done` before, if it matters."""
+        """Return the newest item and the result for it. Read `done` before, if it matters."""
         try:
             return self._newest.popleft()
         except IndexError:
@@ -209,14 +210,14 @@ class NewestInput(PolledInput[T], Generic[T, V]):
 
 
 class Newest(Timed[T], Generic[T, V]):
-    """The base of operators that give some of the items, at times of their own.
+    """The base of operators that send some of the items, at times that they choose.
 
     They request everything. An item that is due when there is no demand waits for it; the next one
-    that is due takes its place, and it goes to the dropped-items hook. So at most one waits.
+    that is due replaces it, and it goes to the dropped-items hook. So at most one waits.
 
     Args:
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
         clock: see `Timed`.
         make: see `NewestInput`.
     """
@@ -233,19 +234,19 @@ class Newest(Timed[T], Generic[T, V]):
         super().__init__(downstream, label, clock)
         self._main: NewestInput[T, V] | None = NewestInput(self, make)
         self._ready: T | Empty = EMPTY
-        """Waits for demand."""
+        """The item that waits for demand."""
         self._ending = False
-        """It completes when `_ready` is given."""
+        """True if it completes when `_ready` was sent."""
 
     @abstractmethod
     def arrived(self, item: T, made: V) -> None:
-        """An item has come. With the permit."""
+        """Take an item. With the permit."""
 
     def last(self) -> None:
-        """The source has completed: give what is still to be given. With the permit."""
+        """Send the items that are left: the source has completed. With the permit."""
 
     def give(self, item: T) -> None:
-        """`item` is due. With the permit."""
+        """Send `item`, which is due, or have it wait. With the permit."""
         if self._ready is EMPTY and self.demand:
             self.emit(item)
             return
@@ -254,7 +255,7 @@ class Newest(Timed[T], Generic[T, V]):
             hooks.drop_item(replaced)
 
     def finish(self) -> None:
-        """Nothing more comes: complete when all is given. With the permit."""
+        """Complete when everything was sent: no more items come. With the permit."""
         if self._ending or self.over:
             return
         self._ending = True
@@ -272,7 +273,7 @@ class Newest(Timed[T], Generic[T, V]):
             self.emit(ready)
         main = self._main
         if main is not None and not self._ending and not self.over:
-            done = main.done  # read before looking: what came before the end is there by then
+            done = main.done  # read before looking: items from before the end are there by then
             polled = main.poll()
             if polled is not EMPTY:
                 self.arrived(*polled)

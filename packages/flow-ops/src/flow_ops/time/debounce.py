@@ -1,4 +1,4 @@
-"""`debounce`: an item counts when nothing follows it for a while."""
+"""`debounce`: an item is sent when no other follows it for a while."""
 
 from __future__ import annotations
 
@@ -26,29 +26,30 @@ def debounce(
     *,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
-    """Items that are not followed by another one for a while; the last one, in any case.
+    """Items that are not followed by another one for a while; always the last one.
 
     >>> import flow_core as flow
     >>> list(flow.range(100).debounce(60))
     [99]
 
     Demand: everything is requested of the upstream. An item that is due when there is no demand
-    waits for it; the next one that is due takes its place, and it goes to the dropped-items hook.
-    The flow completes when the item that waits is given.
-    Thread: the clock's, or that of the flow that `quiet` makes; the last item comes on the
+    waits for it; the next one that is due replaces it, and it goes to the dropped-items hook. The
+    flow completes when the item that waits was sent.
+    Thread: the clock's, or that of the flow that `quiet` returns; the last item comes on the
     upstream's, and an item that waited on the thread that requests. `quiet` runs in the upstream's
     thread. Fusion: none.
     Errors: those of the upstream, of `quiet` and of its flows, at once: they overtake an item that
     waits.
 
     Args:
-        quiet: how long, at least 0; or a function that makes a flow of an item, which is due when
-            that gives its first item, or completes.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        quiet: how long, in seconds, at least 0; or a function that returns a flow for an item,
+            which is due when that flow gives its first item, or completes.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `quiet` is neither a time nor a function, or `clock` no clock.
-        ValueError: if it is less than 0, or NaN.
+        TypeError: if `quiet` is neither a time nor a function, or `clock` is not a clock.
+        ValueError: if the time is less than 0, or NaN.
     """
     telling = checked_clock(clock)
     if callable(quiet):

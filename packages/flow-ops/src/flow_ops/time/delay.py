@@ -30,25 +30,27 @@ T = TypeVar("T")
 def delay(
     delay: Seconds, *, delay_error: bool = False, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """Everything a while later.
+    """All signals a while later.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).delay(0.001))
     [0, 1, 2]
 
-    Demand: passed on; items on their way count against it. So not more wait here than were
-    requested; if everything is, that is what the upstream sends within `delay`.
+    Demand: passed on; items on their way count against it. So no more wait here than were
+    requested; if everything is requested, these are the items that the upstream sends within
+    `delay`.
     Thread: the clock's. Fusion: none.
     Errors: those of the upstream, at once: they overtake the items on their way, unless
     `delay_error`. RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay: how long, at least 0, from when an item comes to when it goes.
+        delay: how long from when an item comes to when it is sent, in seconds, at least 0.
         delay_error: whether the upstream's error comes later, too, after the items before it.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `delay` is not a time, or `clock` no clock.
+        TypeError: if `delay` is not a time, or `clock` is not a clock.
         ValueError: if `delay` is less than 0, or NaN.
     """
     later_s = checked_delay(delay, "the delay")
@@ -63,13 +65,13 @@ def delay(
 
 
 def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """Each item a while after the one before it was given, or after it came, if that is later.
+    """Each item a while after the one before it was sent, or after it came, if that is later.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).delay_elements(0.001))
     [0, 1, 2]
 
-    It is `concat_map` to a `timer` of each item.
+    It is `concat_map` to a `timer` for each item.
 
     Demand: exact; the time of an item runs when there is demand for it. One item is requested ahead
     and waits for its turn.
@@ -78,11 +80,12 @@ def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T,
     takes no task.
 
     Args:
-        delay: how long between two items, at least 0; also before the first one.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        delay: how long between two items, in seconds, at least 0; also before the first one.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `delay` is not a time, or `clock` no clock.
+        TypeError: if `delay` is not a time, or `clock` is not a clock.
         ValueError: if `delay` is less than 0, or NaN.
     """
     pause_s = checked_delay(delay, "the delay")
@@ -100,25 +103,27 @@ def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T,
 def delay_subscription(
     delay: Seconds | Publisher[object], *, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """Subscribe to the upstream later: after a while, or when another flow says so.
+    """Subscribe to the upstream later: after a while, or when another flow gives an item.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).delay_subscription(0.001))
     [0, 1, 2]
 
-    Demand: passed on; what is requested before there is an upstream is requested of it then. One
-    item is requested of the other flow. The subscription does not wait for demand.
+    Demand: passed on; demand from before the subscription is requested then. One item is requested
+    of the other flow. The subscription does not wait for demand.
     Thread: the upstream is subscribed to on the clock's, or where the other flow sends its first
     item or completes; from then on, that of the upstream. Fusion: none.
     Errors: those of both flows. RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay: how long, at least 0; or a flow whose first item or completion is the moment.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        delay: how long, in seconds, at least 0; or a flow whose first item or completion is the
+            moment.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `delay` is neither a time nor a flow, or `clock` no clock.
-        ValueError: if it is less than 0, or NaN.
+        TypeError: if `delay` is neither a time nor a flow, or `clock` is not a clock.
+        ValueError: if the time is less than 0, or NaN.
     """
     waiting = checked_clock(clock)
     if isinstance(delay, (int, float, timedelta)):
@@ -161,9 +166,9 @@ class Delay(Timed[T]):
         self.delay_error = delay_error
         self._main: _Arriving[T] | None = _Arriving(self)
         self.waiting: deque[tuple[float, T]] = deque()
-        """Items and when they are due. The upstream's thread appends."""
+        """Items with the times at which they are due. The upstream's thread appends."""
         self._ending: tuple[float, BaseException | None] | None = None
-        """When the end is due, and the error."""
+        """The time at which the end is due, and the error."""
 
     @override
     def open(self) -> None:
@@ -178,11 +183,11 @@ class Delay(Timed[T]):
             main.request(n)
 
     def due_s(self) -> float:
-        """When what comes now is due."""
+        """Return the time at which an item that comes now is due."""
         return self.clock.now() + self._delay_s
 
     def end_at(self, ending: tuple[float, BaseException | None]) -> None:
-        """The upstream has ended. With the permit."""
+        """Note that the upstream has ended. With the permit."""
         main = self._main
         if main is not None:
             self.release(main)
@@ -235,7 +240,7 @@ class Delay(Timed[T]):
 
 @final
 class _Arriving(Input[T], Generic[T]):
-    """The upstream of `delay`: notes when things come, in its own thread."""
+    """The upstream of `delay`: notes the times of signals, in its own thread."""
 
     __slots__ = ("_delaying",)
 
@@ -252,7 +257,7 @@ class _Arriving(Input[T], Generic[T]):
         if upstream is None or self.done or owner.over:
             hooks.drop_item(item)
             return
-        given = owner._emitted  # read first: it only grows, while fewer wait
+        given = owner._emitted  # read first: it only grows, and the number that wait falls
         if len(owner.waiting) >= owner._requested - given:
             hooks.drop_item(item)
             hooks.cancel(upstream)
@@ -301,7 +306,7 @@ class _DelaySubscription(Passing[T]):
         self._source = source
 
     def go(self) -> None:
-        """The moment has come. Without the permit."""
+        """Subscribe: the moment has come. Without the permit."""
         self.follow(self._source)
 
 

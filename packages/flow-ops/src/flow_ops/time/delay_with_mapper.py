@@ -1,4 +1,4 @@
-"""`delay_with_mapper`: each item waits for a flow of its own."""
+"""`delay_with_mapper`: each item waits for another flow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 def delay_with_mapper(
     mapper: Callable[[T], Flow[object]], *, concurrency: int = 128
 ) -> Operator[T, Flow[T]]:
-    """Each item as soon as the flow that `mapper` makes of it gives an item or completes.
+    """Each item as soon as the flow that `mapper` returns for it gives an item or completes.
 
     >>> import flow_core as flow
     >>> from flow_testing import TestSubscriber, VirtualClock
@@ -32,13 +32,13 @@ def delay_with_mapper(
     >>> seen.items
     [2, 3]
 
-    It is `flat_map`, with flows of which only the first item or the end counts: demand, threads and
-    fusion are as there. Items need not keep their order.
+    It is `flat_map`, with flows of which only the first item or the end counts, with the same
+    demand, threads and fusion. Items need not keep their order.
     Errors: those of the upstream, of `mapper` and of its flows; the first one ends the flow.
 
     Args:
-        mapper: makes a flow of an item.
-        concurrency: how many items may be on their way.
+        mapper: returns a flow for an item.
+        concurrency: how many items may wait for their flows.
 
     Raises:
         TypeError: if `mapper` cannot be called, or `concurrency` is not an int.
@@ -57,7 +57,7 @@ def delay_with_mapper(
             moment = from_publisher(mapping.flow_of(mapper(item)))
         except BaseException as error:
             raise mapping.failed(error)  # noqa: B904 - the same error, with a note
-        # Counted, so that there is one item, whether the flow gives one or completes without.
+        # Counted, so that there is one item, whether the flow gives one or completes without one.
         return moment.take(1).count().map(lambda _: item)
 
     def apply(flow: Flow[T]) -> Flow[T]:

@@ -16,7 +16,7 @@ from flow_ops.time._timed import checked_clock, checked_delay, seconds
 __all__ = ["IntervalOverflow", "interval", "interval_range"]
 
 IntervalOverflow: TypeAlias = Literal["error", "drop", "buffer"]
-"""What happens to a number that nobody has requested when its time comes."""
+"""The treatment of a number that was not requested when its time comes."""
 
 
 def interval(
@@ -42,18 +42,19 @@ def interval(
     no task.
 
     Args:
-        period: how long between two numbers, above 0. There is no drift.
-        initial_delay: how long before the first one; as long as `period` if None.
-        overflow: what happens to a number that nobody has requested when its time comes.
-            ``"error"`` fails the flow; ``"drop"`` leaves the number out, and the next one is still
-            the count of periods; ``"buffer"`` makes up for it when there is demand (it takes no
-            memory: only the count is kept).
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        period: how long between two numbers, in seconds, above 0. Delays do not add up.
+        initial_delay: how long before the first one, in seconds; as long as `period` if None.
+        overflow: what happens to a number that was not requested when its time comes. ``"error"``
+            fails the flow; ``"drop"`` leaves the number out, and the next one is still the count of
+            periods; ``"buffer"`` sends it later, on demand (it takes no memory: only the count is
+            kept).
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if a time is none, or `clock` no clock.
-        ValueError: if the period is not above 0 and finite, the delay less than 0, or `overflow`
-            something else.
+        TypeError: if a time is not a time, or `clock` is not a clock.
+        ValueError: if the period is not above 0 and finite, the delay is less than 0, or `overflow`
+            is unknown.
     """
     period_s = check_period(period)
     initial_s = period_s if initial_delay is None else checked_delay(initial_delay, "the delay")
@@ -89,18 +90,19 @@ def interval_range(
     >>> list(flow.interval_range(5, 3, 0.001))
     [5, 6, 7]
 
-    It is `interval` with `take` and `map` behind it: see there.
+    It is `interval`, followed by `take` and `map`.
 
     Args:
         start: the first int.
-        count: how many, at least 0.
-        period: how long between two of them, above 0.
-        initial_delay: how long before the first one; as long as `period` if None.
-        overflow: see `interval`. With ``"drop"`` the ints still are `count`, with gaps.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        count: how many ints, at least 0.
+        period: how long between two of them, in seconds, above 0.
+        initial_delay: how long before the first one, in seconds; as long as `period` if None.
+        overflow: see `interval`. With ``"drop"`` there are still `count` ints, with gaps.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if a number or a time is none, or `clock` no clock.
+        TypeError: if an argument is of the wrong type.
         ValueError: as `interval`, or if `count` is less than 0.
     """
     if not isinstance(start, int):
@@ -132,7 +134,8 @@ class Interval(Coordinator[int]):
         self._overflow: IntervalOverflow = overflow
         self._handle: Disposable | None = None
         self._ticks = 0
-        """Periods that have passed. Written by the clock's task, which never overlaps itself."""
+        """The number of periods that have passed. Written by the clock's task, which never overlaps
+        itself."""
         self._next = 0
 
     @override

@@ -1,4 +1,4 @@
-"""`rate_limit`: no more than so many items in a length of time."""
+"""`rate_limit`: at most a number of items in a length of time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["rate_limit"]
 T = TypeVar("T")
 
 _LATE_S: Final = 0.1
-"""By how much a timer may be late so that it is made up for."""
+"""A timer that is late by up to this time, in seconds, is compensated for."""
 
 
 def rate_limit(
@@ -39,26 +39,27 @@ def rate_limit(
     3 at 1.5
     4 at 2.0
 
-    By itself it puts the same time between any two items. With a `burst` of 5, say, five may come
-    at once when nothing came for a while: a bucket that holds so many tokens, is full at first, and
-    gets `n` of them in `per` seconds. A timer that is late, by up to a tenth of a second, is made
-    up for: the next item is due as if it had been on time.
+    By default there is the same time between any two items. With a `burst` of 5, five items may
+    come at once after a pause: a bucket holds that many tokens, is full at first, and gets `n` of
+    them in `per` seconds. A timer that is late, by up to a tenth of a second, is compensated for:
+    the next item is due as if the timer had been on time.
 
     Demand: exact; `burst` items, or 128 if that is less, are requested of the upstream ahead, and
-    wait for their time. Time without demand counts as time in which nothing came.
-    Thread: the upstream's, or that which requests, for items that need not wait; the clock's for
+    wait for their time. Time without demand counts as a pause.
+    Thread: the upstream's, or that of the request, for items that need not wait; the clock's for
     others. Fusion: polls an upstream that grants SYNC or ASYNC across threads.
     Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
     takes no task.
 
     Args:
-        n: how many items.
-        per: in what time.
+        n: how many items may come in `per` seconds.
+        per: the length of time, in seconds.
         burst: how many may come at once after a pause.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if a number is of the wrong type, or `clock` no clock.
+        TypeError: if a number is of the wrong type, or `clock` is not a clock.
         ValueError: if `n` or `burst` is less than 1, or `per` not above 0 and finite.
     """
     check_prefetch(n, "n")
@@ -78,15 +79,15 @@ def rate_limit(
 
 @final
 class RateLimit(Timed[T]):
-    """Runs `rate_limit`. The generic cell rate algorithm, which needs no tokens to be counted.
+    """Runs `rate_limit`, by the generic cell rate algorithm, which counts no tokens.
 
     Args:
         source: the upstream.
         downstream: gets the signals.
-        label: the operator and its place, for messages.
+        label: the operator and where it was assembled, for messages.
         pause_s: how long between two items.
         burst: how many may come at once.
-        clock: tells the time; see `home_clock`.
+        clock: the clock; see `home_clock`.
     """
 
     __slots__ = ("_early_s", "_full_s", "_items", "_pause_s", "_source", "_waited")
@@ -105,11 +106,11 @@ class RateLimit(Timed[T]):
         self._source: Flow[T] | None = source
         self._pause_s = pause_s
         self._early_s = (burst - 1) * pause_s
-        """By how much items may be early."""
+        """The time by which items may be early."""
         self._full_s = self.clock.now()
-        """When the next item is due that is not early. The bucket is full then."""
+        """The time at which the next item is due that is not early. The bucket is full then."""
         self._waited = False
-        """The next item waits for the timer and nothing else."""
+        """True if the next item only waits for the timer."""
         self._items: BufferedInput[T] | None = BufferedInput(self, min(burst, DEFAULT_PREFETCH))
 
     @override

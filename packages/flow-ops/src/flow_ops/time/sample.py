@@ -1,4 +1,4 @@
-"""`sample`, also called `throttle_last`: the newest item, each time it is asked for."""
+"""`sample`, also called `throttle_last`: the newest item at regular times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sample(
     emit_last: bool = False,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
-    """The newest item each period, if there was one since the last time.
+    """The newest item of each period, if there is a new one.
 
     >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
@@ -39,22 +39,21 @@ def sample(
     Also called `throttle_last`.
 
     Demand: everything is requested of the upstream and of the sampler. A sample that comes when
-    there is no demand waits for it; the next one takes its place, and it goes to the dropped-items
-    hook. The flow completes when the sample that waits is given. Items between samples are no
-    samples, and go nowhere.
+    there is no demand waits for it; the next one replaces it, and it goes to the dropped-items
+    hook. The flow completes when the sample that waits was sent. Items between samples are ignored.
     Thread: that of the clock or of the sampler; a sample that waited comes on the thread that
     requests. Fusion: none.
     Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.
 
     Args:
-        sampler: how long between samples, above 0; or a flow: each of its items takes a sample, and
-            its end is the end of the flow.
+        sampler: how long between samples, in seconds, above 0; or a flow: each of its items takes a
+            sample, and its end ends this flow.
         emit_last: whether the end takes a sample, too.
-        clock: tells the time, if `sampler` is a period; None for that of the loop that runs the
-            flow, or else of the process.
+        clock: the clock, if `sampler` is a period; None for that of the loop that runs the flow, or
+            else of the process.
 
     Raises:
-        TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
+        TypeError: if `sampler` is neither a time nor a flow, or `clock` is not a clock.
         ValueError: if the period is not above 0 and finite.
     """
     telling = checked_clock(clock)
@@ -108,7 +107,7 @@ class _Sample(Newest[T, None]):
         self._newest = item
 
     def take_sample(self) -> None:
-        """Give the newest item, if there is a new one. With the permit."""
+        """Send the newest item, if there is a new one. With the permit."""
         newest, self._newest = self._newest, EMPTY
         if newest is not EMPTY:
             self.give(newest)
@@ -151,7 +150,7 @@ class SampleEach(_Sample[T]):
 
     @override
     def wake(self) -> None:
-        # Without drift, and without making up for ticks that nobody had time for.
+        # Delays do not add up, and ticks that were missed are not made up for.
         self._tick_s = max(self._tick_s + self._period_s, self.clock.now())
         self.wake_at(self._tick_s)
         self.take_sample()
@@ -163,7 +162,7 @@ class SampleEach(_Sample[T]):
 
 @final
 class SampleBy(_Sample[T]):
-    """Runs `sample` with a flow that samples."""
+    """Runs `sample` with a flow as the sampler."""
 
     __slots__ = ("_other", "_sampler")
 

@@ -1,4 +1,4 @@
-"""All items but those of a length of time, from the beginning or before the end."""
+"""Items outside a length of time, at the beginning or before the end."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
     Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
 
     Args:
-        duration: how long, from the subscription on, at least 0.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        duration: how long, from the subscription on, in seconds, at least 0.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `duration` is not a time, or `clock` no clock.
+        TypeError: if `duration` is not a time, or `clock` is not a clock.
         ValueError: if `duration` is less than 0, or NaN.
     """
     duration_s = checked_delay(duration, "the duration")
@@ -67,11 +68,12 @@ def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
     []
 
     Args:
-        time: seconds of the clock, as its `now` gives them. What has passed already is at once.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        time: seconds of the clock, as its `now` gives them. A time in the past means at once.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `time` is not a number, or `clock` no clock.
+        TypeError: if `time` is not a number, or `clock` is not a clock.
         ValueError: if `time` is less than 0, or NaN.
     """
     start_s = checked_delay(time, "the time")
@@ -94,7 +96,7 @@ def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Ope
     >>> seen.items
     [0, 1, 2]
 
-    An item is given when another one, a request or the end comes `duration` after it.
+    An item is sent when another one, a request or the end comes `duration` after it.
 
     Demand: passed on; while there is demand, an item that has to wait is requested again. So items
     of the last `duration` wait here, and those that were requested. Thread: that of the upstream,
@@ -102,11 +104,12 @@ def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Ope
     Errors: those of the upstream, at once; items that wait are dropped.
 
     Args:
-        duration: how long before the completion of the upstream, at least 0.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        duration: how long before the completion of the upstream, in seconds, at least 0.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `duration` is not a time, or `clock` no clock.
+        TypeError: if `duration` is not a time, or `clock` is not a clock.
         ValueError: if `duration` is less than 0, or NaN.
     """
     duration_s = checked_delay(duration, "the duration")
@@ -137,7 +140,7 @@ class SkipLast(Last[T]):
     ) -> None:
         super().__init__(source, downstream, label, duration_s=duration_s, clock=clock, demand=0)
         self._youngest_s = float("-inf")
-        """What came up to this time is old enough."""
+        """Note that items which came up to this time are old enough."""
 
     @override
     def requested(self, n: int) -> None:
@@ -160,7 +163,7 @@ class SkipLast(Last[T]):
         self._waiting.append((self._clock.now(), item))
         before = self._emitted
         self.step()
-        # While there is demand, as much as that has to be on its way from the source.
+        # While there is demand, that many items have to be under way from the source.
         return self._emitted > before or not self.demand
 
     def _on_completed(self, time_s: float) -> None:

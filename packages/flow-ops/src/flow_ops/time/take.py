@@ -1,4 +1,4 @@
-"""Items of a length of time, from the beginning or before the end."""
+"""Items within a length of time, at the beginning or before the end."""
 
 from __future__ import annotations
 
@@ -44,11 +44,12 @@ def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
     Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
 
     Args:
-        duration: how long, from the subscription on, at least 0.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        duration: how long, from the subscription on, in seconds, at least 0.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `duration` is not a time, or `clock` no clock.
+        TypeError: if `duration` is not a time, or `clock` is not a clock.
         ValueError: if `duration` is less than 0, or NaN.
     """
     duration_s = checked_delay(duration, "the duration")
@@ -68,11 +69,12 @@ def take_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
     [0, 1, 2]
 
     Args:
-        time: seconds of the clock, as its `now` gives them. What has passed already is at once.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        time: seconds of the clock, as its `now` gives them. A time in the past means at once.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `time` is not a number, or `clock` no clock.
+        TypeError: if `time` is not a number, or `clock` is not a clock.
         ValueError: if `time` is less than 0, or NaN.
     """
     end_s = checked_delay(time, "the time")
@@ -102,10 +104,11 @@ def take_last_with_time(
     Errors: those of the upstream; the items are dropped.
 
     Args:
-        duration: how long before the completion of the upstream, at least 0.
-        max_items: the most items that are kept; older ones are left out. If None, as many are kept
-            as come in that time.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        duration: how long before the completion of the upstream, in seconds, at least 0.
+        max_items: the most items that are kept; older ones are left out. If None, all that come in
+            that time are kept.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
         TypeError: if an argument is of a wrong type.

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def throttle_first(period: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """An item, and then none for a period; what comes meanwhile is left out.
+    """An item, and then none for a period; items that come meanwhile are left out.
 
     >>> import flow_core as flow
     >>> list(flow.range(100).throttle_first(60))
@@ -35,11 +35,11 @@ def throttle_first(period: Seconds, *, clock: Clock | None = None) -> Operator[T
     Errors: those of the upstream.
 
     Args:
-        period: how long from an item that is given to the next one that may be, above 0.
-        clock: tells the time; that of the process if None.
+        period: how long from an item that is sent to the next one, in seconds, above 0.
+        clock: the clock of the operator; that of the process if None.
 
     Raises:
-        TypeError: if `period` is not a time, or `clock` no clock.
+        TypeError: if `period` is not a time, or `clock` is not a clock.
         ValueError: if `period` is not above 0 and finite.
     """
     return stage(Stage(_THROTTLE_FIRST, check_period(period), time_of(clock)))
@@ -65,7 +65,7 @@ def throttle_last(
     emit_last: bool = False,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
-    """The newest item of each period, if there was one: another name of `sample`.
+    """The newest item of each period, if there is a new one: another name of `sample`.
 
     >>> import flow_core as flow
     >>> list(flow.range(100).throttle_last(60, emit_last=True))
@@ -74,12 +74,14 @@ def throttle_last(
     Demand, thread, fusion and errors are those of `sample`.
 
     Args:
-        sampler: how long a period is, above 0; or a flow: each of its items ends one.
-        emit_last: whether the end of the flow ends one, too.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        sampler: how long a period is, in seconds, above 0; or a flow: each of its items ends a
+            period.
+        emit_last: whether the end of the flow ends a period, too.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
+        TypeError: if `sampler` is neither a time nor a flow, or `clock` is not a clock.
         ValueError: if the period is not above 0 and finite.
     """
     return sample(sampler, emit_last=emit_last, clock=clock)
@@ -88,28 +90,29 @@ def throttle_last(
 def throttle_latest(
     period: Seconds, *, emit_last: bool = False, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """An item at once, and then the newest of each period, if there was one.
+    """An item at once, and then the newest of each period, if there is a new one.
 
     >>> import flow_core as flow
     >>> list(flow.range(100).throttle_latest(60, emit_last=True))
     [0, 99]
 
-    A period begins with each item that is due. If none comes in it, the next one is due at once.
+    A period begins with each item that is sent. If none comes in it, the next one is sent at once.
 
     Demand: everything is requested of the upstream. An item that is due when there is no demand
-    waits for it; the next one that is due takes its place, and it goes to the dropped-items hook.
-    The flow completes when the item that waits is given.
+    waits for it; the next one that is due replaces it, and it goes to the dropped-items hook. The
+    flow completes when the item that waits was sent.
     Thread: that of the upstream or the clock's; an item that waited comes on the thread that
     requests. Fusion: none.
     Errors: those of the upstream, at once: they overtake an item that waits.
 
     Args:
-        period: how long between two items, above 0.
+        period: how long between two items, in seconds, above 0.
         emit_last: whether the newest item of a period comes with the end, if that is earlier.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `period` is not a time, or `clock` no clock.
+        TypeError: if `period` is not a time, or `clock` is not a clock.
         ValueError: if `period` is not above 0 and finite.
     """
     period_s = check_period(period)

@@ -43,10 +43,10 @@ def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterva
     >>> [(n, passed_s) for n, passed_s in seen.items]
     [(0, 2.0), (1, 2.0)]
 
-    It is `map` with a memory for each subscriber, in demand, threads and fusion, too.
+    It is `map` with a state for each subscriber, with the same demand, threads and fusion.
 
     Args:
-        clock: tells the time; that of the process if None.
+        clock: the clock of the operator; that of the process if None.
 
     Raises:
         TypeError: if `clock` is none.

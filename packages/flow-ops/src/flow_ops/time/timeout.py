@@ -1,4 +1,4 @@
-"""`timeout`: a flow whose items do not come in time is given up."""
+"""`timeout`: fails or replaces a flow whose items do not come in time."""
 
 from __future__ import annotations
 
@@ -31,40 +31,41 @@ def timeout(
     fallback: Publisher[T] | None = None,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
-    """Fail, or go on with another flow, when an item does not come in time.
+    """Fail, or continue with another flow, when an item does not come in time.
 
     >>> import flow_core as flow
     >>> list(flow.never().timeout(0.001, fallback=flow.just("too late")))
     ['too late']
 
-    Time runs from the subscription to the first item, and from then on from when the downstream has
-    returned from an item to the next one. The end of the flow has to come in time, too. It runs
-    whether or not there is demand: a downstream that does not request makes its flow late.
+    The time runs from the subscription to the first item, and after that from when the downstream
+    has returned from an item to the next one. The end of the flow has to come in time, too. Time
+    runs whether or not there is demand: a downstream that does not request makes its flow late.
 
-    Demand: passed on; what is left of it when the upstream is given up, to `fallback`.
+    Demand: passed on; the demand that is left when the upstream is too late goes to `fallback`.
     Thread: that of the upstream. The error comes on the clock's, or on that of the selector's flow;
     there `fallback` is subscribed to, which must not block it. `selector` runs in the upstream's
-    thread, before the item is given on. Fusion: none.
+    thread, before the item is sent. Fusion: none.
     Errors: those of the upstream, of `selector` and of its flows, and of `fallback`.
     RejectedExecutionError if the clock takes no task.
 
     Args:
-        item: how long from the subscription to the first item, and from each one to the next, at
-            least 0. None if only the first item has a time limit, or if `selector` says.
-        first: how long to the first item, if that is another time.
-        selector: makes a flow of an item; if that gives an item or completes before the next item
-            comes, that is too late.
-        fallback: goes on in place of the flow that is late; it has no time limit. If None, the flow
-            fails.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        item: how long from the subscription to the first item, and from each one to the next, in
+            seconds, at least 0. None if only the first item has a time limit, or with a `selector`.
+        first: how long to the first item, in seconds, if that is another time.
+        selector: returns a flow for an item; if that gives an item or completes before the next
+            item comes, the next item is too late.
+        fallback: the flow that replaces the one that is late; it has no time limit. If None, the
+            flow fails.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with FlowTimeoutError if an item is late and
         there is no `fallback`.
 
     Raises:
-        TypeError: if there is no limit at all, or both `item` and `selector`; if a time is none,
-            `selector` no function, `fallback` no flow, `clock` no clock.
+        TypeError: if there is no limit at all, or both `item` and `selector`; if an argument is of
+            the wrong type.
         ValueError: if a time is less than 0, or NaN.
     """
     if item is not None and selector is not None:
@@ -135,13 +136,13 @@ class Timeout(Timed[T]):
         else:
             self._main = _Selecting(self, Mapper(selector, label))
         self._current: Input[T] | None = self._main
-        """What is requested: the upstream, and later the fallback. Guarded by `_lock`."""
+        """The flow that is requested: the upstream, and later the fallback. Guarded by `_lock`."""
         self._passed = 0
-        """What was requested of both. Guarded by `_lock`."""
+        """The demand that was passed to both. Guarded by `_lock`."""
         self._sentinel: Listener[object] | None = None
-        """Hears of the selector's flow."""
+        """Receives the selector's flow."""
         self._seen = False
-        """There was an item."""
+        """True when there was an item."""
 
     @override
     def open(self) -> None:
@@ -172,7 +173,7 @@ class Timeout(Timed[T]):
         self._main = self._current = self._sentinel = None
 
     def guarded(self, item: T, made: Publisher[object]) -> bool:
-        """An item has come, and what was made of it ends the time for the next. With the permit."""
+        """Send an item, and let the flow made for it end the time for the next. With the permit."""
         self.stop_timer()
         self._leave()
         self._seen = True
@@ -183,7 +184,7 @@ class Timeout(Timed[T]):
         return used
 
     def ended(self, error: BaseException | None) -> None:
-        """The upstream has ended. With the permit."""
+        """Note that the upstream has ended. With the permit."""
         self.end(error)
 
     def _on_item(self, item: T) -> bool:
@@ -213,7 +214,7 @@ class Timeout(Timed[T]):
             self.disconnect(sentinel)
 
     def _late(self, limit: str) -> None:
-        """The item that was expected did not come: the upstream is given up."""
+        """Give the upstream up: the item that was expected did not come."""
         main, self._main = self._main, None
         if main is None:
             return
@@ -228,7 +229,8 @@ class Timeout(Timed[T]):
         fallback = Listener[T](self, self.emit, self.end)
         with self._lock:
             passed = self._passed
-            # What is requested from now on goes to the fallback; what went to the upstream, too.
+            # Further requests go to the fallback; so does the demand that the upstream did not
+            # meet.
             fallback.pending = passed if passed == UNBOUNDED else passed - self._emitted
             self._current = fallback
         self.connect_later(source, fallback)

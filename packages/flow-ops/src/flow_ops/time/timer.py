@@ -16,7 +16,7 @@ __all__ = ["timer", "timer_at"]
 
 
 def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
-    """0, after a while.
+    """The item 0, after a while.
 
     >>> import flow_core as flow
     >>> list(flow.timer(0.001))
@@ -27,11 +27,12 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
     Errors: RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay: how long, at least 0; infinity is never.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        delay: how long, in seconds, at least 0; infinity is never.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
-        TypeError: if `delay` is not a time, or `clock` no clock.
+        TypeError: if `delay` is not a time, or `clock` is not a clock.
         ValueError: if `delay` is less than 0, or NaN.
     """
     delay_s = checked_delay(delay, "the delay")
@@ -44,11 +45,12 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
 
 
 def timer_at(time_s: float, clock: Clock | None) -> Flow[int]:
-    """0, when `clock` shows that time.
+    """Return a flow of the item 0, when `clock` shows that time.
 
     Args:
         time_s: seconds of the clock, as its `now` gives them.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
+            the process.
     """
     return coordinated_source(
         "timer",

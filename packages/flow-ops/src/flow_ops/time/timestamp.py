@@ -23,11 +23,11 @@ def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]
     >>> flow.just("a").timestamp(clock=VirtualClock(7)).single()
     Timestamped(item='a', time_s=7.0)
 
-    It is `map`, in demand, threads and fusion, too. On a cluster, the time is that of the machine
-    which has the item.
+    It is `map`, with the same demand, threads and fusion. On a cluster, the time is that of the
+    machine that has the item.
 
     Args:
-        clock: tells the time; that of the process if None.
+        clock: the clock of the operator; that of the process if None.
 
     Raises:
         TypeError: if `clock` is none.
