@@ -1,7 +1,7 @@
-"""Time: what tells it, and what runs tasks later.
+"""Clocks: they tell the time, and run tasks later.
 
 An operator that waits takes a `Clock`. `system_clock` is the one of the process, `AsyncioClock`
-runs tasks in an event loop, and `flow_testing.VirtualClock` makes hours pass in no time.
+runs tasks in an event loop, and a `flow_testing.VirtualClock` lets hours pass in no time.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ _FEW: Final = 64
 class Clock(Protocol):
     """Tells the time, and runs tasks at a time.
 
-    A task must not raise and must not block: it shares its thread with all others. What it raises
+    A task must not raise and must not block: it shares its thread with all others. An error of it
     goes to the dropped-errors hook, and ends it, if it is periodic. It sees the context variables
-    of who scheduled it, as the callbacks of an event loop do.
+    of the code that scheduled it, like the callbacks of an event loop.
     """
 
     __slots__ = ()
@@ -79,13 +79,13 @@ class Clock(Protocol):
         Tasks that are due at the same time run in the order in which they were scheduled.
 
         Args:
-            delay_s: seconds; what is not above 0 is as soon as possible, but never within this
-                call. Infinity is never.
+            delay_s: seconds; 0 or less means as soon as possible, but never within this call.
+                Infinity is never.
             task: called without arguments, on the clock's thread.
 
         Returns:
-            The handle to cancel it with, from any thread: `dispose` lets go of the task at once. A
-            task that runs is not interrupted.
+            The handle to cancel it with, from any thread: `dispose` drops the task at once. A
+            running task is not interrupted.
 
         Raises:
             ValueError: if the delay is not a number (NaN).
@@ -97,8 +97,8 @@ class Clock(Protocol):
         """Run `task` again and again, until the returned handle is disposed of.
 
         Run number `n` is due at ``start + delay_s + n * period_s``, however long the runs before it
-        took and however late they were: there is no drift. What is overdue follows as soon as other
-        tasks that are due have run; runs never overlap, and none is left out.
+        took and however late they were: delays do not add up. An overdue run follows as soon as
+        other tasks that are due have run; runs never overlap, and none is left out.
 
         Args:
             delay_s: seconds up to the first run, as in `schedule`.
@@ -112,11 +112,11 @@ class Clock(Protocol):
 
 
 def in_seconds(time: Seconds, name: str = "a time") -> float:
-    """`time` as a number of seconds.
+    """Return `time` as a number of seconds.
 
     Args:
         time: a number of seconds, or a timedelta.
-        name: what it is, for the message.
+        name: the name of the argument, for the message.
 
     Raises:
         TypeError: if it is neither.
@@ -129,7 +129,7 @@ def in_seconds(time: Seconds, name: str = "a time") -> float:
 
 
 def check_delay(delay: Seconds) -> float:
-    """`delay` in seconds, but at least 0.
+    """Return `delay` in seconds, but at least 0.
 
     Raises:
         TypeError: if it is neither a number of seconds nor a timedelta.
@@ -142,7 +142,7 @@ def check_delay(delay: Seconds) -> float:
 
 
 def check_period(period: Seconds) -> float:
-    """`period` in seconds, if something can be done that often.
+    """Return `period` in seconds, if something can be done that often.
 
     Raises:
         TypeError: if it is neither a number of seconds nor a timedelta.
@@ -159,7 +159,7 @@ def check_period(period: Seconds) -> float:
 
 @final
 class _Timed(Disposable):
-    """A task and when it is due. Whoever sets `task` to None ends it; no lock is needed for that.
+    """A task with its due time. Setting `task` to None ends it; that needs no lock.
 
     Only the clock's thread runs it, so that it cannot run twice.
     """
@@ -176,7 +176,7 @@ class _Timed(Disposable):
     @property
     @override
     def disposed(self) -> bool:
-        """Also True when it has run for the last time, or begun to."""
+        """True also when it has run for the last time, or has begun to."""
         return self.task is None
 
     @override
@@ -191,7 +191,7 @@ class _Timed(Disposable):
         self.dispose()
 
     def run(self) -> bool:
-        """Run the task, if it was not disposed of; whether it is to run again, at `due`."""
+        """Run the task, unless it was disposed of; return whether it has to run again, at `due`."""
         context, task = self.context, self.task  # in this order: `dispose` has the other one
         if context is None or task is None:
             return False
@@ -207,10 +207,9 @@ class _Timed(Disposable):
 
 
 def run_reported(task: Task, context: Context | None = None) -> bool:
-    """Run `task`, in `context` if there is one; what it raises goes to the hook.
+    """Run `task`, in `context` if there is one; its error goes to the hook.
 
-    Nothing propagates, not even what is fatal: it would end the thread of all timers, and nobody
-    would hear of it.
+    Nothing propagates, not even a fatal error: it would end the thread of all timers, unnoticed.
 
     Returns:
         Whether it did not raise.
@@ -243,14 +242,14 @@ class SystemClock(Clock):
 
     Time is monotonic: it does not follow changes of the machine's date. The thread starts with the
     first task, and ends when there was none for a while. Scheduling costs O(log n). Disposing of a
-    task costs O(1): its place stays empty in the heap, and empty places are cleared away before
-    they are as many as the tasks (or 64). A process that is forked starts without tasks; those of
-    its parent run there only.
+    task costs O(1): its place stays empty in the heap, and empty places are removed before they are
+    as many as the tasks (or 64). A forked process starts without tasks; those of its parent run
+    there only.
 
-    A task must not block its thread: what blocks for a flow there (``first()``, ``for item in
-    flow``) is refused with BlockingInEventLoopError.
+    A task must not block its thread: a flow that would block there (``first()``, ``for item in
+    flow``) raises BlockingInEventLoopError.
 
-    Sent to another process, it is the clock of that process, without the tasks.
+    Pickled and sent to another process, it is the clock of that process, without the tasks.
 
     Args:
         keep_alive: how long the thread waits for another task before it ends, in seconds.
@@ -273,7 +272,7 @@ class SystemClock(Clock):
         _clocks.add(self)
 
     def _reset(self) -> None:
-        # With a lock that may be entered again: a finaliser or a signal handler may schedule, too.
+        # With a re-entrant lock: a finaliser or a signal handler may schedule, too.
         self._changed = threading.Condition()
         self._heap: list[tuple[float, int, _Timed]] = []
         self._room = _FEW
@@ -294,7 +293,7 @@ class SystemClock(Clock):
 
     @property
     def pending(self) -> int:
-        """How many tasks wait. A look at one moment."""
+        """The number of tasks that wait, at one moment."""
         with self._changed:
             return sum(not timed.disposed for _, _, timed in self._heap)
 
@@ -302,7 +301,7 @@ class SystemClock(Clock):
         return "SystemClock()"
 
     def __reduce__(self) -> tuple[Callable[..., SystemClock], tuple[float, ...]]:
-        """Pickle as the clock of the process, or as one that is made alike."""
+        """Pickle as the clock of the process, or as one with the same arguments."""
         return (system_clock, ()) if self is _system_clock else (SystemClock, (self._keep_alive_s,))
 
     def _add(self, timed: _Timed) -> _Timed:
@@ -312,9 +311,10 @@ class SystemClock(Clock):
                     self._thread = self._started()
                 self._push(timed, timed.due)
         except BaseException:
-            timed.dispose()  # Ctrl-C: who has scheduled it gets no handle, and it may be waiting
+            # Ctrl-C: the code that scheduled it gets no handle, and may be waiting for it.
+            timed.dispose()
             if self._changed.acquire(blocking=False):
-                self._changed.notify()  # the thread may not know that its next task has changed
+                self._changed.notify()  # the thread may not know yet that its next task has changed
                 self._changed.release()
             raise
         return timed
@@ -323,7 +323,7 @@ class SystemClock(Clock):
         thread = _ClockThread(self)
         try:
             thread.start()
-        except RuntimeError as error:  # the interpreter ends, or there are too many
+        except RuntimeError as error:  # the interpreter is ending, or there are too many
             raise RejectedExecutionError(
                 f"the clock's thread could not be started: {error}; nothing can be "
                 "scheduled any more when the program ends"
@@ -331,38 +331,43 @@ class SystemClock(Clock):
         return thread
 
     def _push(self, timed: _Timed, due: float) -> None:
-        """Put it into the heap, and wake the thread if it has to wait less long now."""
+        """Put it into the heap, and wake the thread if it has to wait less time now."""
         heap = self._heap
         if len(heap) >= self._room:
-            # In steps that each leave a heap: something may be scheduled within any of them.
+            # In steps that each leave a valid heap: a task may be scheduled within any of them.
             entries: list[tuple[float, int, _Timed]] = []
             while heap:
                 entries.append(heap.pop())
             heap += [entry for entry in entries if not entry[2].disposed]
             heapify(heap)
             self._room = max(_FEW, 2 * len(heap))
-            self._changed.notify()  # also for what came before that was one again
+            self._changed.notify()  # also for tasks that came while it was not a heap
         heappush(heap, (due, next(self._numbers), timed))
         if heap[0][2] is timed:
             self._changed.notify()
 
     def _run_next(self) -> bool:
-        """Wait for the next task and run it; False if the thread is to end."""
-        # A function of its own: what has run must not stay alive while the thread waits.
+        """Wait for the next task and run it; return False if the thread has to end."""
+        # A separate function: a task that has run must not stay alive while the thread waits.
         timed = self._next()
         if timed is None:
             return False
         if timed.run():
             with self._changed:
                 if self._thread is threading.current_thread():
-                    # What is overdue waits its turn: it would be before all others again and again.
+                    # An overdue task waits its turn: otherwise it would be before all others again
+                    # and again.
                     self._push(timed, max(timed.due, self.now()))
         return True
 
     def _next(self) -> _Timed | None:
-        """What is due, when it is due; None when there was nothing for so long as to give up."""
+        """Return the next task, when it is due.
+
+        None when there was none for so long that the thread ends.
+        """
         with self._changed:
-            # A task that forks goes on in the child, where this thread is the clock's no more.
+            # A task that forks continues in the child, where this thread is not the clock's any
+            # more.
             while self._thread is threading.current_thread():
                 heap = self._heap
                 while heap and (first := heap[0])[2].disposed:
@@ -392,7 +397,7 @@ class _ClockThread(threading.Thread):
 
 
 def on_clock_thread() -> bool:
-    """Whether this thread runs the tasks of a `SystemClock`, which would all wait if it did."""
+    """Return whether this thread runs the tasks of a `SystemClock`, and so must not wait."""
     thread = threading.current_thread()
     # In a process that a task has forked, the clock has no thread, or another one.
     return isinstance(thread, _ClockThread) and thread.clock._thread is thread
@@ -402,7 +407,7 @@ _clocks: Final[WeakSet[SystemClock]] = WeakSet()
 
 
 def _forked() -> None:
-    # The thread is not in the child, and its lock may be taken for good.
+    # The thread is not in the child, and its lock may be taken for ever.
     for clock in list(_clocks):
         clock._reset()
 
@@ -414,16 +419,16 @@ _system_clock: Final = SystemClock()
 
 
 def system_clock() -> SystemClock:
-    """The clock of this process, for timed operators outside of an event loop."""
+    """Return the clock of this process, for timed operators outside of an event loop."""
     return _system_clock
 
 
 clocks_in_force: Final[list[Clock]] = []
-"""The clocks that a test has put in force, by ``with VirtualClock():``; the innermost is last."""
+"""The clocks that a test has set by ``with VirtualClock():``; the innermost is last."""
 
 
 def current_time() -> float:
-    """What the clock that a test has put in force shows, or else that of the process."""
+    """Return the time of the clock that a test has set, or else of the process."""
     return home_clock(None, None).now() if clocks_in_force else time.monotonic()
 
 
@@ -434,10 +439,10 @@ _numbers: Final = count()
 
 @final
 class _Due(float):
-    """A time of a loop, whose timers are in no order among those of the same time: these are.
+    """A time of a loop. A loop does not order timers of the same time: these are ordered.
 
     Args:
-        time_s: when.
+        time_s: the time.
         number: the lower one is first.
     """
 
@@ -488,13 +493,13 @@ class _LoopTimer(Disposable):
     @property
     @override
     def disposed(self) -> bool:
-        """Also True when it has run for the last time, or begun to."""
+        """True also when it has run for the last time, or has begun to."""
         return self._task is None
 
     @override
     def dispose(self) -> None:
         self._task = None
-        # `arm` sets the handle before it looks at the task again: one of both sees the other.
+        # `arm` sets the handle before it looks at the task again: one of the two sees the other.
         handle, self._handle = self._handle, None
         if handle is not None:
             self._clock._in_loop(handle.cancel)
@@ -549,9 +554,9 @@ class AsyncioClock(Clock):
     >>> asyncio.run(main())
     'later'
 
-    Scheduling and disposing are allowed in any thread; outside the loop's own they go through
-    ``call_soon_threadsafe``. Errors of tasks go to the dropped-errors hook; what is fatal
-    stops the loop, as asyncio has it.
+    Scheduling and disposing are allowed in any thread; outside the loop's own they use
+    ``call_soon_threadsafe``. Errors of tasks go to the dropped-errors hook; a fatal error stops the
+    loop, as always in asyncio.
 
     Args:
         loop: the event loop. Tasks run while it runs; with the loop they end.
@@ -593,9 +598,11 @@ class AsyncioClock(Clock):
         return timer
 
     def _in_loop(self, action: Task) -> bool:
-        """Run `action` in the loop's thread, at once if that is this one; whether it is possible.
+        """Run `action` in the loop's thread, at once if that is this one.
 
-        A loop that is closed runs nothing any more.
+        Return whether it is possible.
+
+        A closed loop runs nothing any more.
         """
         if self.loop.is_closed():
             return False
@@ -610,15 +617,15 @@ class AsyncioClock(Clock):
 
 
 def home_clock(clock: Clock | None, home: Home | None) -> Clock:
-    """The clock for one subscription to an operator that waits.
+    """Return the clock for one subscription to an operator that waits.
 
     Args:
-        clock: what the operator was given. If None, it is the clock that a test has put in force
-            (see `flow_testing.VirtualClock`), that of the home's loop, or that of the process.
-        home: where the subscription belongs.
+        clock: the operator's argument. If None, it is the clock that a test has set (see
+            `flow_testing.VirtualClock`), that of the home's loop, or that of the process.
+        home: the home of the subscription.
     """
     if clock is not None:
         return clock
-    for forced in clocks_in_force[-1:]:  # a look at once: another thread may end the block
+    for forced in clocks_in_force[-1:]:  # read at once: another thread may end the block
         return forced
     return _system_clock if home is None else AsyncioClock(home.loop)

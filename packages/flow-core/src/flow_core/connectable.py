@@ -20,15 +20,14 @@ T = TypeVar("T")
 class Connectable(Publisher[T], Generic[T]):
     """A publisher that does nothing for its subscribers until `connect` is called.
 
-    Subscribers come when they like, and whatever they have requested counts. The
-    operator that has made this says what late, slow and leaving ones get. For all of them holds:
+    Subscribers come at any time, and their requests count. The operator that has made this
+    describes what late, slow and leaving subscribers get. All of them have this in common:
 
-    Order: those who wait for `connect` are let in in the order in which they have come, before the
-    source runs. One who subscribes just then may be let in before some of them; nobody misses an
-    item by that.
-    Re-entering: who subscribes or connects from within a signal is served like any other. A run
-    gives up its place before its end is told, so that who subscribes and connects because of the
-    end is in the next run.
+    Order: subscribers that wait for `connect` are admitted in the order in which they have come,
+    before the source runs. One that subscribes just then may be admitted before some of them; no
+    subscriber misses an item by that. Re-entering: a subscriber that subscribes or connects from
+    within a signal is served like any other. A run gives up its place before its end is sent, so a
+    subscriber that subscribes and connects because of the end is in the next run.
     """
 
     __slots__ = ()
@@ -37,12 +36,12 @@ class Connectable(Publisher[T], Generic[T]):
         "such a Connectable waits for connect(): use share, cache, or publish or replay with a "
         "selector"
     )
-    """What to do where a flow is needed; pipelines say it."""
+    """The text that pipelines show where a flow is needed."""
 
-    if not TYPE_CHECKING:  # for whom anything would be an attribute then
+    if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
 
         def __getattr__(self, name: str) -> object:
-            """What is missing, and where operators are found."""
+            """Say what is missing, and where operators are found."""
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             if not name.startswith("_"):
                 if not hasattr(Flow, name):
@@ -54,7 +53,7 @@ class Connectable(Publisher[T], Generic[T]):
             raise AttributeError(message, name=name, obj=self)
 
         def __iter__(self) -> object:
-            """Refused: what to do first."""
+            """Refuse, and say what to do first."""
             raise TypeError(
                 f"a {type(self).__name__} waits for connect(), and is not a flow to iterate over: "
                 "iterate over .ref_count() or .auto_connect()"
@@ -69,32 +68,32 @@ class Connectable(Publisher[T], Generic[T]):
                 does not return before it has ended, this is the only way to stop it.
 
         Returns:
-            The connection. Disposing of it cancels the source; of a connection that is over, it
-            does nothing, whatever runs by then.
+            The connection. Disposing of it cancels the source; if that has ended, it
+            does nothing, even if another run is under way.
         """
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget how the last run has ended, so that who subscribes now waits for the next one."""
+        """Forget the end of the last run, so that new subscribers wait for the next one."""
 
     @abstractmethod
     def statistics(self) -> Statistics:
-        """Who waits, who is served, and who holds the others back. Any thread."""
+        """Return who waits, who is served, and which subscribers are slow. Any thread."""
 
     @property
     def flow(self) -> Flow[T]:
-        """This connectable with the operators of a `Flow`."""
+        """Return this connectable with the operators of a `Flow`."""
         return Flow(self)
 
     @abstractmethod
     def auto_connect(
         self, subscribers: int = 1, on_connect: Callable[[Disposable], object] | None = None
     ) -> Flow[T]:
-        """A flow that connects when so many have subscribed, and never again.
+        """A flow that connects when it has `subscribers` subscribers, and never again.
 
-        Late, slow and leaving subscribers: as the connectable has it; the run goes on when all have
-        left. Who subscribes when it is over, from within its end too, hears how it has ended; from
-        `replay` he gets the items as well.
+        Late, slow and leaving subscribers: as for the connectable; the run continues when all have
+        left. A subscriber that comes after the end, or within it, gets the end; from `replay` it
+        gets the items as well.
 
         Args:
             subscribers: how many; they need not be there at the same time. 0 connects at once.
@@ -111,19 +110,20 @@ class Connectable(Publisher[T], Generic[T]):
     ) -> Flow[T]:
         """A flow that connects when there are subscribers, and disconnects when all have left.
 
-        Late and slow subscribers: as the connectable has it. One that leaves is no longer counted;
-        one who comes as the last one leaves is served, by the same run or the next one. When the
-        source has ended and all who were there have heard of it, the next subscriber starts a new
-        run, from within its own end too; who comes before, as somebody is slow, is part of the old
-        one.
+        Late and slow subscribers: as for the connectable. A subscriber that leaves is no longer
+        counted; one that comes as the last one leaves is served, by the same run or the next one.
+        When the source has ended and all subscribers have got the end, the next one starts a new
+        run, even from within its own end; one that comes before that, because another one is slow,
+        belongs to the old run.
 
         Args:
-            min_subscribers: how many it takes to connect.
-            grace: how long to go on without subscribers; one who comes meanwhile joins.
-            clock: what these are measured by; None for that of the loop of the first subscriber,
-                or else of the process.
+            min_subscribers: how many subscribers it needs to connect.
+            grace: how long to continue without subscribers, in seconds; one that comes meanwhile
+                joins.
+            clock: the clock of `grace`; None for that of the loop of the first subscriber, or else
+                of the process.
 
         Raises:
-            TypeError: if `min_subscribers` is not an int, or `grace` no time.
-            ValueError: if `min_subscribers` is less than 1, or `grace` NaN.
+            TypeError: if `min_subscribers` is not an int, or `grace` is not a time.
+            ValueError: if `min_subscribers` is less than 1, or `grace` is NaN.
         """

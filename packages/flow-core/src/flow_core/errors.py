@@ -1,4 +1,4 @@
-"""What can go wrong, each as a class of its own below `FlowError`."""
+"""The errors of the library, each a class below `FlowError`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class _Ended(Protocol):
-    """A subscriber, as far as it is told of its end."""
+    """The method of a subscriber that receives an error."""
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
@@ -49,15 +49,15 @@ class _Ended(Protocol):
 
 
 class FlowError(Exception):
-    """The root of the errors that this library raises or signals itself.
+    """The base of the errors that this library raises or signals itself.
 
-    Errors of user functions are never wrapped: they travel as the identical object, with a note
-    that says in which stage they were raised.
+    Errors of user functions are never wrapped: they travel as the same object, with a note of the
+    stage in which they were raised.
     """
 
 
 class NoneItemError(FlowError, TypeError):
-    """None was given where an item must be: None is not an item."""
+    """None was given in place of an item."""
 
 
 class MissingBackpressureError(FlowError):
@@ -69,11 +69,11 @@ class RejectedExecutionError(FlowError):
 
 
 class FlowTimeoutError(FlowError, TimeoutError):
-    """A flow gave nothing within the time that it was given."""
+    """A flow sent no item, and did not end, within its time limit."""
 
 
 class OnErrorNotImplementedError(FlowError):
-    """A flow failed and its subscriber was given no ``on_error``. The cause is the failure."""
+    """A flow failed and its subscriber has no ``on_error``. The cause is the failure."""
 
 
 class ProtocolViolationError(FlowError):
@@ -85,36 +85,38 @@ class BlockingInEventLoopError(FlowError, RuntimeError):
 
 
 class LoopEndedError(FlowError):
-    """The event loop in which a flow waits is closed, or cancels its tasks since it ends.
+    """The event loop in which a flow waits is closed, or cancels its tasks at its end.
 
     An operator that tries again does so only in another loop.
     """
 
 
 class NoItemError(FlowError, LookupError):
-    """One item was wanted and the flow had none."""
+    """One item was expected and the flow had none."""
 
 
 class TooManyItemsError(FlowError, LookupError):
-    """One item was wanted and the flow had more."""
+    """One item was expected and the flow had more."""
 
 
 class PluginError(FlowError):
-    """A plugin cannot be loaded, or gives records that cannot be used."""
+    """A plugin cannot be loaded, or its records cannot be used."""
 
 
 class NoSuchNameError(FlowError, AttributeError):
-    """A name that a flow or a module of the library has not; its text says what it is called here.
+    """A name that a flow or a module of the library does not have.
 
-    The text is made when it is read: `hasattr` asks often, and nobody reads.
+    The text gives the name it has here.
+
+    The text is made when it is read: `hasattr` raises this often, and does not read it.
 
     Args:
-        owner: who has no such name.
-        name: what was asked for.
+        owner: the object without such a name.
+        name: the name.
     """
 
     def __init__(self, owner: str, name: str) -> None:
-        # Python would suggest the names of `obj`, which have little to do with what is meant.
+        # Otherwise Python would suggest names of `obj`, which are unlikely to be meant.
         super().__init__(owner, name, name=name, obj=_NAMELESS)
 
     def __str__(self) -> str:
@@ -123,7 +125,7 @@ class NoSuchNameError(FlowError, AttributeError):
 
 
 class _Nameless:
-    """Has no names, so that none is suggested."""
+    """An object without names, so that Python suggests none."""
 
     __slots__ = ()
 
@@ -144,23 +146,23 @@ class UnknownOperatorError(FlowError, LookupError):
 
 
 class NoConverterError(UnknownOperatorError, TypeError):
-    """`flow_core.from_` was given what no installed package makes a flow of."""
+    """`flow_core.from_` was given an object that no installed package converts to a flow."""
 
 
 def no_such_name(owner: str, name: str) -> Never:
-    """Raise what a ``__getattr__`` of the library raises, which calls this itself.
+    """Raise the error of a ``__getattr__`` of the library, which calls this itself.
 
     Args:
-        owner: whose it is: the name of a class that has operators, or the full name of a module.
-        name: what was asked for.
+        owner: the name of a class that has operators, or the full name of a module.
+        name: the name that was looked up.
 
     Raises:
-        ImportError: if a ``from`` import asks, which would swallow the text of another error.
-        AttributeError: a `NoSuchNameError`; a plain one for private names, which tools ask for.
+        ImportError: for a ``from`` import, which would hide the text of another error.
+        AttributeError: a `NoSuchNameError`; a plain one for private names, which tools look up.
     """
     if name.startswith("_"):
         raise AttributeError(f"{owner} has no attribute {name!r}")
-    # No variable has the error or a frame: with the traceback, that would be a cycle.
+    # No variable may refer to the error or a frame: with the traceback, that would be a cycle.
     if _imports(sys._getframe(2)):
         raise ImportError(str(NoSuchNameError(owner, name)), name=owner)
     raise NoSuchNameError(owner, name)
@@ -171,12 +173,12 @@ def _imports(frame: FrameType) -> bool:
 
 
 def none_given(method: str) -> NoneItemError:
-    """What a `method` of a subscriber raises when it is called with None."""
+    """Return the error that a `method` of a subscriber raises when it is called with None."""
     return NoneItemError(f"{method}(None): None is not an item, no error and no subscription")
 
 
 def none_item(who: str) -> NoneItemError:
-    """What a flow fails with when `who`, a source or a function of the user, gives None."""
+    """Return the error of a flow when `who`, a source or a function of the user, gives None."""
     return NoneItemError(
         f"{who} gave None, which is not an item; leave such items out, or stand for them "
         "with an object of your own"
@@ -184,13 +186,13 @@ def none_item(who: str) -> NoneItemError:
 
 
 def cancelled_inside(who: str, cancelled: BaseException) -> FlowError:
-    """What stands for a CancelledError that a coroutine got from something which it awaits.
+    """Return an error in place of a CancelledError that a coroutine got from something it awaits.
 
-    As it is, it would end the task of who runs the flow, as if somebody had cancelled that.
+    The CancelledError itself would end the task that runs the flow, as if that had been cancelled.
 
     Args:
-        who: the function, or the operator that has called it.
-        cancelled: what it let through.
+        who: the function, or the operator that has called it, for the message.
+        cancelled: the error that it let through.
     """
     told = FlowError(f"{who}: what it awaits was cancelled, and nobody has cancelled the flow")
     told.__cause__ = cancelled
@@ -198,7 +200,7 @@ def cancelled_inside(who: str, cancelled: BaseException) -> FlowError:
 
 
 def late_fusion() -> ProtocolViolationError:
-    """What `request_fusion` raises when it was called before, or too late."""
+    """Return the error of `request_fusion` when it is called a second time, or too late."""
     return ProtocolViolationError(
         "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
     )
@@ -212,26 +214,27 @@ _LEFT: Final = "__flow_left__"
 
 @final
 class _Left:
-    """Whom a fatal error has left without an end."""
+    """The subscribers that a fatal error has left without an end."""
 
     __slots__ = ("owners", "waiting")
 
     def __init__(self) -> None:
         self.waiting: list[_Ended] = []
         self.owners: list[object] = []
-        """Who has let go of them, and of others before."""
+        """The operators that have dropped them, and others before."""
 
 
 explanations: Final[list[Callable[[BaseException], str | None]]] = []
-"""Asked for a second note for an error of a user's function: packages know what it may come of."""
+"""Functions that may return a second note for an error of a user's function, with its likely cause;
+packages add theirs."""
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Add `note` to `error`, once. An error that does not let itself be changed stays without.
+    """Add `note` to `error`, once. An error that cannot be changed stays as it is.
 
     Args:
-        error: what a function of the user has raised.
-        note: where.
+        error: an error that a function of the user has raised.
+        note: where it was raised.
     """
     try:
         if note not in getattr(error, "__notes__", ()):
@@ -240,16 +243,16 @@ def add_note(error: BaseException, note: str) -> None:
                 said = explain(error)
                 if said is not None and said not in error.__notes__:
                     error.add_note(said)
-    except Exception:  # a frozen dataclass, say: nobody who raises one has asked for notes
+    except Exception:  # such as a frozen dataclass, which takes no notes
         return
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Whether `error` must propagate and may not become ``on_error`` on its way.
+    """Return whether `error` must propagate and may not become ``on_error`` on its way.
 
-    So it is with a RecursionError if the stack is full of operators, so that there is no room for
-    signals either. One that a function of the user has made of a shallow stack is an error as any
-    other: a text that is nested too deep for a parser, say.
+    A RecursionError is fatal if the stack is full of operators, so that there is no room for
+    signals either. If a function of the user raises it with a shallow stack, it is an error like
+    any other, for example for a text that is nested too deep for a parser.
     """
     return isinstance(error, _FATAL) or (isinstance(error, RecursionError) and _too_deep(error))
 
@@ -258,14 +261,14 @@ def throw_if_fatal(error: BaseException) -> None:
     """Raise `error` again if it is fatal.
 
     Raises:
-        BaseException: `error` itself, when `is_fatal` says so.
+        BaseException: `error` itself, if `is_fatal` returns True.
     """
     if is_fatal(error):
         raise error
 
 
 def _is_deep() -> bool:
-    """Whether a third of the stack is in use."""
+    """Return whether a third of the stack is in use."""
     try:
         sys._getframe(sys.getrecursionlimit() // 3)
     except ValueError:
@@ -274,10 +277,10 @@ def _is_deep() -> bool:
 
 
 def _too_deep(error: RecursionError) -> bool:
-    """Whether `error` comes of flows that are nested too deep; says so in a note then.
+    """Return whether `error` is due to flows that are nested too deep; if so, note that in it.
 
-    It stays that way while it propagates, though the stack gets shallow, and so do those that come
-    up in handling it.
+    The answer stays the same while it propagates, though the stack gets shallow; and for errors
+    that are raised while it is handled.
     """
     if _LEFT in error.__dict__:
         return True
@@ -295,7 +298,7 @@ def _too_deep(error: RecursionError) -> bool:
 
 
 def _left_by(error: BaseException) -> _Left | None:
-    """Who was left by `error`, or by the one in the handling of which it came up."""
+    """Return the subscribers that `error`, or an error before it, has left."""
     known: BaseException | None = error
     while known is not None:
         left = known.__dict__.get(_LEFT)
@@ -306,17 +309,17 @@ def _left_by(error: BaseException) -> _Left | None:
 
 
 def leave(error: BaseException, subscriber: _Ended | None, owner: object) -> None:
-    """Remember that because of a fatal `error` nobody signals to `subscriber` any more.
+    """Remember that because of a fatal `error` nothing more is sent to `subscriber`.
 
-    An operator does so when it lets go of its downstream as `error` propagates, before it lets go:
-    this may raise another RecursionError. Where all that ends in a thread in which nobody waits for
-    it, `tell_left` gives the subscriber its end.
+    An operator calls this when it drops its downstream as `error` propagates, before it does so:
+    this may raise another RecursionError. Where `error` ends in a thread in which no caller waits
+    for it, `tell_left` sends the subscriber its end.
 
     Args:
         error: propagates after this.
-        subscriber: has had no terminal; None if there is none.
-        owner: what lets go of it: a subscriber, or the attribute ``owner`` of some. They pass
-            nothing on any more, and need no end.
+        subscriber: has had no terminal; None if there is no subscriber.
+        owner: what drops it: a subscriber, or the attribute ``owner`` of several. They pass nothing
+            on any more, and need no end.
     """
     left = _left_by(error)
     if left is None:
@@ -325,7 +328,7 @@ def leave(error: BaseException, subscriber: _Ended | None, owner: object) -> Non
     if subscriber is not None and not any(_belongs(subscriber, gone) for gone in left.owners):
         waiting.append(subscriber)
     left.waiting = waiting
-    left.owners.append(owner)  # last, so that nothing is lost if there was no room to do this
+    left.owners.append(owner)  # last, so that nothing is lost if the stack had no room for this
 
 
 def _belongs(subscriber: object, owner: object) -> bool:
@@ -333,19 +336,20 @@ def _belongs(subscriber: object, owner: object) -> bool:
 
 
 def tell_left(error: BaseException, *, heard: bool = False) -> None:
-    """Signal a fatal `error` to the subscribers that it has left without an end.
+    """Send a fatal `error` to the subscribers that it has left without an end.
 
-    For the bottom of a thread of an executor or a clock, before `error` is raised on: those who
-    wait elsewhere would wait for ever. A subscriber that finds the stack too short for its signal
-    leaves those after it, which are told from here. What ends a thread or the program is never
-    signalled itself: it is the cause of a FlowError.
+    For the bottom of a thread of an executor or a clock, before `error` is raised on: otherwise
+    subscribers that wait elsewhere would wait for ever. A subscriber for whose signal the stack is
+    too short leaves those after it, which get theirs from here. An error that ends a thread or the
+    program is never sent itself: it is the cause of a FlowError.
 
     Args:
-        error: what has come to the bottom.
-        heard: whether it goes on to who has caused it, so that what ends a program needs no signal.
+        error: the error that has come to the bottom.
+        heard: whether it propagates to the code that caused it, so that an error that ends a
+            program needs no signal.
     """
     if _is_deep():
-        return  # whoever is at the bottom does so
+        return  # the code at the bottom does so
     left = _left_by(error)
     told = error
     if left is not None and left.waiting and isinstance(error, _FATAL):
@@ -355,7 +359,7 @@ def tell_left(error: BaseException, *, heard: bool = False) -> None:
         told = FlowError(f"the task that ran this flow was ended by {type(error).__name__}")
         told.__cause__ = error
     while left is not None:
-        # A future may keep the error, but no flow by it.
+        # A future may refer to the error, but should not keep a flow alive by it.
         waiting, left.waiting, left.owners = left.waiting, [], []
         again: BaseException | None = None
         for one in waiting:

@@ -1,8 +1,8 @@
-"""Where tasks run: thread pools, event loops and plain functions behind one small face.
+"""Thread pools, event loops and plain functions, as executors behind one small interface.
 
-An executor is anything with ``submit(task) -> future`` (`concurrent.futures`), or a callable that
+An executor is an object with ``submit(task) -> future`` (`concurrent.futures`), or a callable that
 runs a task or has it run: ``loop.call_soon_threadsafe``, the ``invoke_later`` of a user interface,
-``lambda task: task()``. `as_runner` adapts them; operators see a `Runner` only.
+``lambda task: task()``. `as_runner` adapts them; operators only see a `Runner`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 Task: TypeAlias = Callable[[], object]
-"""What is run: once, without arguments; what it returns does not matter."""
+"""A function to run: once, without arguments; its result does not matter."""
 
 OnDropped: TypeAlias = Callable[[RejectedExecutionError], object]
-"""Told that an executor took a task and then dropped it without running it."""
+"""Called when an executor took a task and then dropped it without running it."""
 
 
 class TaskFuture(Protocol):
-    """What `SubmitExecutor.submit` returns: a `concurrent.futures.Future`, or one like it."""
+    """The result of `SubmitExecutor.submit`: a `concurrent.futures.Future`, or one like it."""
 
     def cancel(self) -> bool:
         """Keep the task from running, if it has not started."""
@@ -49,7 +49,7 @@ class TaskFuture(Protocol):
 
     def add_done_callback(
         self,
-        fn: Callable[[Any], object],  # Any: the future itself, which is of the executor's class
+        fn: Callable[[Any], object],  # Any: the future itself, which has the executor's class
         /,
     ) -> object:
         """Call `fn` with this future when the task has ended or will never run."""
@@ -61,16 +61,16 @@ class SubmitExecutor(Protocol):
     """An executor as in `concurrent.futures`."""
 
     def submit(self, fn: Task, /) -> TaskFuture:
-        """Run `fn` some time, on some thread. Raises when it takes no more tasks."""
+        """Run `fn` later, on some thread. Raises when it takes no more tasks."""
         ...
 
 
 Executor: TypeAlias = SubmitExecutor | Callable[[Task], object]
-"""What users pass: something with ``submit``, or a callable that has a task run."""
+"""What users pass: an object with ``submit``, or a callable that has a task run."""
 
 
 class Runner(Protocol):
-    """An executor as operators see it."""
+    """An executor, as operators see it."""
 
     __slots__ = ()
 
@@ -81,35 +81,35 @@ class Runner(Protocol):
         """Have `task` run once, perhaps before this returns (an executor may run it inline).
 
         Args:
-            task: must not raise. What it raises all the same goes to the dropped-errors hook if
-                the executor would keep it in a future, and to whoever runs it otherwise.
+            task: must not raise. If it does, its error goes to the dropped-errors hook if the
+                executor would keep it in a future, and otherwise to the caller.
             on_dropped: called if the executor takes the task and drops it later, as
-                ``shutdown(cancel_futures=True)`` does; on a thread of its own, because
-                executors hold their lock while they drop tasks. Without it the error goes to the
-                dropped-errors hook.
-            context: the context variables that the task sees, wherever it runs. Nobody else may
-                be in that context meanwhile. None for a copy of the current one.
+                ``shutdown(cancel_futures=True)`` does; on a separate thread, because executors hold
+                their lock while they drop tasks. Without it the error goes to the dropped-errors
+                hook.
+            context: the context variables that the task sees, wherever it runs. No other code may
+                run in that context meanwhile. None for a copy of the current one.
 
         Returns:
             The handle to cancel it with.
 
         Raises:
-            RejectedExecutionError: if the executor takes no more tasks. The cause is what the
-                executor raised. The task will not run.
+            RejectedExecutionError: if the executor takes no more tasks. The cause is its error. The
+                task will not run.
         """
         ...
 
 
 @final
 class ScheduledTask:
-    """A task given to an executor: runs at most once, and never once it was cancelled.
+    """A task given to an executor: runs at most once, and never after it was cancelled.
 
-    Whoever takes the task out of `_pending` decides what becomes of it: the executor's thread, the
-    one that cancels, or the executor that drops it. `list.pop` is atomic, so there is one winner.
+    The thread that takes the task out of `_pending` decides its fate: the executor's thread, the
+    one that cancels, or the one that drops it. `list.pop` is atomic, so only one of them gets it.
 
     Args:
-        task: what is to run.
-        on_dropped: told if the executor will never run it; not if it was cancelled.
+        task: the function to run.
+        on_dropped: called if the executor will never run it; not if it was cancelled.
         context: see `Runner.execute`.
     """
 
@@ -123,7 +123,7 @@ class ScheduledTask:
         self._executor = ""
         self._cancelled = False
         self.giver = get_ident()
-        """The thread that gives it to an executor just now, in which it may run inline."""
+        """The thread that is just submitting it to an executor; it may run inline there."""
 
     def __call__(self) -> None:
         """Run the task, unless it has run or was cancelled."""
@@ -143,7 +143,7 @@ class ScheduledTask:
         A task that runs is not interrupted: Python cannot interrupt a thread.
 
         Returns:
-            True if this call did it: the task will never run, and nothing refers to it here any
+            True if this call did it: the task will never run, and nothing here refers to it any
             more. False if it runs, has run, or was cancelled before.
         """
         try:
@@ -157,7 +157,7 @@ class ScheduledTask:
         return True
 
     def run_reported(self) -> None:
-        """As calling it; for executors that keep what a task raises in a future nobody reads."""
+        """Run it, for executors that keep the error of a task in a future that is not read."""
         try:
             self()
         except BaseException as error:
@@ -165,7 +165,7 @@ class ScheduledTask:
             raise
 
     def attach(self, future: TaskFuture, executor: str) -> None:
-        """Know the executor's own handle, to cancel it too and to hear when it ends.
+        """Keep the executor's own handle, to cancel it too and to notice its end.
 
         Args:
             future: what the executor returned for this task.
@@ -174,7 +174,8 @@ class ScheduledTask:
         self._executor = executor
         self._future = future
         if self._cancelled:
-            # `cancel` sets the flag before it reads `_future`: one of both sees the other.
+            # `cancel` sets the flag before it reads `_future`: one of the two threads sees the
+            # other.
             future.cancel()
         future.add_done_callback(self._ended)
 
@@ -196,7 +197,7 @@ class ScheduledTask:
         Thread(target=tell, args=(error,), name="flow-dropped-task", daemon=True).start()
 
     def lost(self, loop: str) -> None:
-        """The loop that was to run it was closed."""
+        """Note that the loop that was to run it was closed."""
         try:
             _, on_dropped, _ = self._pending.pop()
         except IndexError:
@@ -206,11 +207,11 @@ class ScheduledTask:
 
 @final
 class ToldTask:
-    """A task that tells if it is thrown away without having run, as those of a closed loop are.
+    """A task that reports if it is thrown away without having run, such as by a closed loop.
 
     Args:
-        task: what is to run.
-        dropped: called then, on a thread of its own: whoever throws it away may hold locks.
+        task: the function to run.
+        dropped: called then, on a separate thread: the thread that drops it may hold locks.
     """
 
     __slots__ = ("__weakref__", "_dropped", "_task")
@@ -227,13 +228,13 @@ class ToldTask:
             task()
 
     def forget(self) -> None:
-        """Neither run the task nor tell."""
+        """Neither run the task nor report."""
         self._task = self._dropped = None
 
     def __del__(self) -> None:
         dropped = self._dropped
         if dropped is not None and not sys.is_finalizing():
-            with suppress(RuntimeError):  # no thread can start any more: the process ends
+            with suppress(RuntimeError):  # no thread can start any more: the process is ending
                 Thread(target=dropped, name="flow-dropped-task", daemon=True).start()
 
 
@@ -270,11 +271,11 @@ class _SubmitRunner(Runner):
             future = self._submit(scheduled.run_reported)
         except BaseException as error:
             if not scheduled.cancel():
-                raise  # it has run, inline: this is what the task itself raised
+                raise  # it has run inline: the task itself raised this
             throw_if_fatal(error)
             raise _refusal(self._name, error) from error
         scheduled.giver = 0
-        if hasattr(future, "add_done_callback"):  # else nothing tells when it drops a task
+        if hasattr(future, "add_done_callback"):  # otherwise nothing reports when it drops a task
             scheduled.attach(future, self._name)
         return scheduled
 
@@ -284,9 +285,9 @@ class _SubmitRunner(Runner):
 
 @final
 class _CallRunner(Runner):
-    """Gives tasks to a callable. What it returns is not used.
+    """Gives tasks to a callable, whose result is not used.
 
-    An ``asyncio.Handle`` could be cancelled, but not from another thread; `ScheduledTask` can.
+    An ``asyncio.Handle`` could be cancelled, but not from another thread; a `ScheduledTask` can.
     """
 
     __slots__ = ("_call", "_name", "_of_loop")
@@ -301,7 +302,7 @@ class _CallRunner(Runner):
     def execute(
         self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
     ) -> ScheduledTask:
-        """Nothing tells when a callable drops a task, but for a loop's."""
+        """Have the task run. Only a loop's drops are reported."""
         scheduled = ScheduledTask(task, on_dropped, context)
         given: Task = scheduled
         if self._of_loop:
@@ -310,7 +311,7 @@ class _CallRunner(Runner):
             self._call(given)
         except BaseException as error:
             if not scheduled.cancel():
-                raise  # it has run, inline: this is what the task itself raised
+                raise  # it has run inline: the task itself raised this
             throw_if_fatal(error)
             raise _refusal(self._name, error) from error
         scheduled.giver = 0
@@ -326,7 +327,7 @@ def _name(executor: object) -> str:
 
 
 def as_runner(executor: Executor) -> Runner:
-    """Adapt what the user passed.
+    """Adapt the user's executor.
 
     >>> runner = as_runner(lambda task: task())
     >>> handle = runner.execute(lambda: print("done"))
@@ -335,10 +336,10 @@ def as_runner(executor: Executor) -> Runner:
     False
 
     Args:
-        executor: something with ``submit``, or a callable that has a task run.
+        executor: an object with ``submit``, or a callable that has a task run.
 
     Raises:
-        TypeError: if it is neither; says what to pass instead.
+        TypeError: if it is neither; it says what to pass instead.
     """
     if isinstance(executor, type):
         raise TypeError(f"an executor is needed, not its class: {executor.__name__}(...)")
@@ -360,8 +361,8 @@ def as_runner(executor: Executor) -> Runner:
 
 
 def pickles_tasks(executor: object) -> bool:
-    """Whether tasks for `executor` have to be pickled: a pool of processes, or of interpreters."""
-    # Whoever has such a pool has imported its module; they are slow ones.
+    """Return whether `executor` pickles its tasks: a pool of processes or interpreters."""
+    # Such a pool can only exist if its module was imported, and importing it is slow.
     processes = sys.modules.get("concurrent.futures.process")
     if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
         return True
@@ -369,6 +370,6 @@ def pickles_tasks(executor: object) -> bool:
 
 
 def runs_interpreters(executor: object) -> bool:
-    """Whether `executor` is an InterpreterPoolExecutor, which there is from Python 3.14 on."""
+    """Return whether `executor` is an InterpreterPoolExecutor, which Python 3.14 added."""
     interpreters = sys.modules.get("concurrent.futures.interpreter")
     return interpreters is not None and isinstance(executor, interpreters.InterpreterPoolExecutor)

@@ -104,29 +104,29 @@ if TYPE_CHECKING:
     _Last = Operator[A, B] | Callable[["Flow[A]"], B]
     _Step = Operator[A, "Flow[B]"] | Callable[["Flow[A]"], "Flow[B]"]
 
-NAMESPACES: Final[dict[str, Callable[[Flow[Any]], object]]] = {}  # Any: of whatever items
-"""What `register_namespace` has registered, by name."""
+NAMESPACES: Final[dict[str, Callable[[Flow[Any]], object]]] = {}  # Any: items of any type
+"""The namespaces that `register_namespace` has registered, by name."""
 
 _FUNCTIONS: Final = frozenset({FunctionType, BuiltinFunctionType, MethodType})
-"""What is a function at first sight, and no subscriber."""
+"""Types that are certainly functions, and not subscribers."""
 
 _SUBSCRIBE_WAY: Final = (
     "for_each() and for_each_async() await one for each item, as in "
     "`await flow.for_each_async(function)`"
 )
 
-_AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
-_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+_AnySource = Publisher[Any] | IterableSource[Any]  # Any: the type of the first item
+_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
 _PLAIN_SOURCES: Final = frozenset[type]({ConstantSource, ItemsSource, RangeSource})
-"""Those that are iterated over where somebody iterates, and can do nothing else."""
+"""Sources that run in the thread that iterates, and can do nothing else."""
 
 _FIRST: Final = Form.FIRST
 _PULL: Final = Form.PULL
-"""Looked up whenever a flow runs; an enum's own lookup takes several times as long."""
+"""Looked up whenever a flow runs; the enum's own lookup takes several times as long."""
 
-_new: Callable[[type], Any] = object.__new__  # Any: of that class
-"""A flow without its `__init__`, which would look at a source that is known."""
+_new: Callable[[type], Any] = object.__new__  # Any: an instance of that class
+"""Makes a flow without its `__init__`, which would look at a source that is known."""
 
 
 class Flow(
@@ -145,18 +145,18 @@ class Flow(
     Publisher[T_co],
     Generic[T_co],
 ):
-    """Items to come: a source, and the operators on their way. Immutable; runs when subscribed.
+    """A description of items: their source, and the operators they pass. Immutable; runs on demand.
 
     >>> import flow_core as flow
     >>> squares = flow.range(10).filter(lambda n: n % 2 == 1).map(lambda n: n * n)
     >>> list(squares)
     [1, 9, 25, 49, 81]
 
-    A flow runs anew for each subscriber. It is run by iterating over it, with ``async for``, or by
-    `subscribe`; neighbouring synchronous operators (one class a theme in `flow_core.stages`, which
-    tells what holds for all of them) are compiled into one loop. The methods that cross threads,
-    time or several flows come with other packages (one class each in `flow_core.surface`); their
-    text names the package. An `Operator` of your own is given to `pipe`.
+    Each subscriber runs a flow again. Run it by iterating over it, with ``async for``, or by
+    `subscribe`. Neighbouring synchronous operators (one class per theme in `flow_core.stages`,
+    which describes what they have in common) are compiled into one loop. The methods that cross
+    threads, time or several flows come with other packages (one class each in `flow_core.surface`);
+    their text names the package. Pass your own `Operator` to `pipe`.
 
     Args:
         source: a publisher or an `IterableSource`; functions like `flow_core.range` make one.
@@ -164,28 +164,31 @@ class Flow(
 
     __slots__ = ("__weakref__",)
 
-    if not TYPE_CHECKING:  # for whom anything would be an attribute then
+    if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
 
         def __getattr__(self, name: str) -> object:
-            """A namespace that a package has registered; or what a missing name is called here."""
+            """Return a namespace that a package has registered.
+
+            Or say what a missing name is called here.
+            """
             namespace = NAMESPACES.get(name)
             if namespace is None:
                 no_such_name(type(self).__name__, name)
             return namespace(self)
 
         def __or__(self, other: object) -> object:
-            """Refused: what `repr` shows as ``|`` is `pipe`."""
+            """Refuse: what `repr` shows as ``|`` is `pipe`."""
             raise TypeError(f"flows have no operator |: write flow.pipe({describe(other)})")
 
         def __add__(self, other: object) -> object:
-            """Refused: several things may be meant."""
+            """Refuse: ``+`` could mean several things."""
             raise TypeError(
                 "flows have no operator +: a.concat(b) is one after the other, a.merge(b) both at "
                 "once, a.zip(b) in pairs"
             )
 
         def __dir__(self) -> list[str]:
-            """All names, with those of namespaces."""
+            """List all names, with those of namespaces."""
             return sorted({*super().__dir__(), *NAMESPACES})
 
     # -- assembly
@@ -304,7 +307,7 @@ class Flow(
         /,
     ) -> J: ...
 
-    # Any: what a type checker does not follow, and does not refuse either.
+    # Any: the overloads for what a type checker does not follow, but accepts.
     @overload
     def pipe(
         self,
@@ -324,7 +327,7 @@ class Flow(
     ) -> Any: ...
 
     def pipe(self, *operators: Any) -> Any:  # Any: see the overloads
-        """Apply operators or functions one after the other, and return what the last one makes.
+        """Apply operators or functions one after the other, and return the result of the last one.
 
         >>> import flow_core as flow
         >>> def halves(numbers: flow.Flow[int]) -> flow.Flow[float]:
@@ -332,16 +335,17 @@ class Flow(
         >>> list(flow.range(3).pipe(halves, lambda numbers: numbers.skip(1)))
         [0.5, 1.0]
 
-        A type checker follows functions and operators with types of their own, up to ten of them;
-        of more it says Any. mypy knows what a lambda gets in the first place only:
-        ``pipe(a).pipe(b)`` says more.
+        A type checker follows functions and operators with types, up to ten of them; for more it
+        infers Any. mypy infers the argument of a lambda in the first place only:
+        ``pipe(a).pipe(b)`` helps.
 
         Args:
-            operators: functions of a flow, stages, or what a factory like
-                ``flow_cli.progress.progress()`` returns. All but the last one make a flow.
+            operators: functions of a flow, stages, or the results of a factory like
+                ``flow_cli.progress.progress()``. All but the last one return a flow.
 
         Raises:
-            TypeError: if one is none of these, or makes no flow although another one follows.
+            TypeError: if one is none of these, or does not return a flow although another one
+                follows.
         """
         made: Any = self
         for operator in operators:
@@ -373,7 +377,7 @@ class Flow(
             _check_behind(self, operator)
         made = operator.apply(self)
         if isinstance(made, Flow):
-            # R is a Flow here, of items that only the operator knows.
+            # R is a Flow here, of a type that only the operator knows.
             return cast("R", self._made(cast("Flow[Any]", made), operator))
         return made
 
@@ -393,21 +397,22 @@ class Flow(
         )
         if isinstance(self._source, AbsorbingSource):
             _check_behind(self, together)
-        # Not by the operator: each frame between here and the user's costs whoever looks for it.
+        # Not by the operator: each frame between here and the user's would slow the search for
+        # that.
         return self._made(source(self, *others, **options), together)
 
-    def _then(self, stage: Stage[Any, R]) -> Flow[R]:  # Any: checked by the public methods
+    def _then(self, stage: Stage[Any, R]) -> Flow[R]:  # Any: the public methods check it
         return self._add(stage.template, *stage.args, site=stage.site)
 
     def _made(self, made: Flow[R], operator: Operator[Any, Any]) -> Flow[R]:  # Any: see _then
         if made._stems_from(self):
-            return made  # of stages, each of which has been shown to the hook
+            return made  # made of stages, each of which was shown to the hook
         bounded = made._over(made._source)
         bounded._boundary = self, operator, user_site()
         return bounded if on_assembly.call is None else assembled(bounded)
 
     def _over(self, source: Publisher[Any] | IterableSource[Any]) -> Flow[T_co]:
-        """The stages at its end over another source, which may give None as this one may."""
+        """Put the stages at its end over another source, which may give None if this one may."""
         made: Flow[T_co] = _new(Flow)
         made._source = source
         made._boundary = made._program = None
@@ -457,7 +462,7 @@ class Flow(
             source.check(made._stages())
         return made if on_assembly.call is None else assembled(made)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: the declared result of object.__reduce__
         boundary = self._boundary
         if boundary is not None:
             boundary = *boundary[:2], portable(boundary[2])
@@ -477,7 +482,7 @@ class Flow(
 
     @staticmethod
     def _of(source: Publisher[R] | IterableSource[R]) -> Flow[R]:
-        """A flow of what a boundary, which cannot import this class, makes of a flow."""
+        """Return a flow for a boundary, which cannot import this class."""
         return Flow(source)
 
     def _constant(self) -> ScalarSource[T_co] | None:
@@ -519,13 +524,14 @@ class Flow(
         True
 
         Thread: functions are called where the signals come. In the thread of a running event loop,
-        they are called in that loop, whatever thread signals; behind ``observe_on``, where that
-        says.
+        they are called in that loop, whichever thread signals; behind ``observe_on``, on its
+        executor.
 
         Args:
             on_next: a subscriber; or a function that gets each item.
-            on_error: gets the error. Without it the error goes to the dropped-errors hook, which
-                logs it. The handle's ``wait()`` raises it, and its ``error`` has it, in any case.
+            on_error: called with the error. Without it the error goes to the dropped-errors hook,
+                which logs it. In any case the handle's ``wait()`` raises it, and its ``error`` has
+                it.
             on_complete: called at the end.
             prefetch: items to request at a time, refilled at 75 %; None requests without bound.
 
@@ -538,7 +544,8 @@ class Flow(
         """
         if type(on_next) not in _FUNCTIONS:
             if isinstance(on_next, CoreSubscriber):
-                self._run(cast("CoreSubscriber[T_co]", on_next))  # of this flow's items: see above
+                # With items of this flow: see above.
+                self._run(cast("CoreSubscriber[T_co]", on_next))
                 return None
             if on_next is None:
                 raise NoneItemError("subscribe(None): a subscriber is needed")
@@ -557,8 +564,8 @@ class Flow(
                 refuse_coroutine_function("subscribe", each, _SUBSCRIBE_WAY)
         home = current_home()
         if prefetch is None and home is not None and _keeps_latest(self._source):
-            prefetch = 1  # what waits for the loop is not yet out of date
-        # By position: an argument by its name costs a short flow as much as a frame.
+            prefetch = 1  # an item that waits for the loop is not yet out of date
+        # By position: a keyword argument costs a short flow as much as a frame.
         subscriber: CallbackSubscriber[T_co] = CallbackSubscriber(
             function, on_error, on_complete, prefetch, self, home
         )
@@ -571,8 +578,8 @@ class Flow(
         """Run the flow.
 
         Args:
-            subscriber: for whom.
-            home: where it has to be called; None for where signals come.
+            subscriber: gets the signals.
+            home: where it has to be called; None for where the signals come.
         """
         if hooks.on_subscribe.call is not None:
             try:
@@ -581,7 +588,7 @@ class Flow(
                 throw_if_fatal(error)
                 fail(subscriber, error)
                 return
-        items: Iterator[Any] | None = None  # Any: here and below, of the first item
+        items: Iterator[Any] | None = None  # Any, here and below: the type of the first item
         publisher: Publisher[Any] | None = None
         program: Program[Any, T_co] | None = None
         pinned = False
@@ -590,7 +597,8 @@ class Flow(
             if known is not None and type(known) is Program and not hooks.debugging:
                 program = known
             else:
-                # Deferred and absorbing sources never keep a program: the others are looked up.
+                # Deferred and absorbing sources never keep a program: it is looked up for the
+                # others.
                 flow = _resolved(self) if isinstance(source, DeferredSource) else self
                 source, program = flow._compiled()
             if isinstance(source, CallableSource):
@@ -600,7 +608,8 @@ class Flow(
                 pinned = source.calls_user_code
                 items = source.iterate()
             else:
-                # What is not an iterator is a publisher; a source that is both is subscribed to.
+                # An object that is not an iterator is a publisher; a source that is both is
+                # subscribed to.
                 if not hasattr(source, "subscribe"):
                     raise TypeError(
                         f"Flow({describe(source)}): that is not a publisher; from_() makes a flow "
@@ -614,10 +623,10 @@ class Flow(
             if not shape.hears:
                 fail(subscriber, error)
                 return
-            items = Failing(error)  # the stages want to hear of it, or have items before it
+            items = Failing(error)  # the stages handle the error, or have items before it
         if publisher is not None:
             if home is not None and not _moves(self):
-                from flow_core.subscribers._homing import HomingSubscriber  # which needs sources
+                from flow_core.subscribers._homing import HomingSubscriber  # it imports the sources
 
                 subscriber = HomingSubscriber(subscriber, home)
             publisher.subscribe(subscribe_stages(program, subscriber))
@@ -625,9 +634,9 @@ class Flow(
             IteratorSubscription(program, items, subscriber, pinned).start()
 
     def __iter__(self) -> Iterator[T_co]:
-        source: Any = self._source  # Any: one that can be iterated over, from here on
+        source: Any = self._source  # Any, from here on: a source that can be iterated over
         if type(source) in _PLAIN_SOURCES and not hooks.debugging:
-            if self._args is None and source.none_free:  # flat_map_iterable does this per item
+            if self._args is None and source.none_free:  # flat_map_iterable checks each item itself
                 plain: Iterator[T_co] = source.iterate()
                 return plain
             node = self._node or self._placed()
@@ -647,22 +656,22 @@ class Flow(
         return self.iterate()
 
     def iterate(self, *, prefetch: int | None = None) -> Iterator[T_co]:
-        """Iterate, saying how many items may wait when the flow is asynchronous.
+        """Iterate, with a limit for the items that wait when the flow is asynchronous.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).iterate(prefetch=1))
         [0, 1, 2]
 
-        Whoever leaves early cancels the flow. Items that waited go to the dropped-items hook; what
-        would have failed further on is not told.
+        Leaving the loop early cancels the flow. Items that waited go to the dropped-items hook;
+        later errors are not raised.
 
         Args:
             prefetch: items requested ahead, refilled at 75 %. None for 128; but if the source keeps
-                only its latest item, as ``create(…, overflow="latest")`` does, an item is requested
-                when it is asked for.
+                only its latest item, as ``create(…, overflow="latest")`` does, each item is
+                requested when the loop needs it.
 
         Raises:
-            BlockingInEventLoopError: by the iterator, when it has to wait in the thread of a
+            BlockingInEventLoopError: raised by the iterator when it has to wait in the thread of a
                 running event loop, or of all timers; or when another thread sends something there.
         """
         if prefetch is not None:
@@ -675,7 +684,7 @@ class Flow(
         return iterate_blocking(self, _ahead(source, prefetch))
 
     def first(self) -> T_co:
-        """The first item; blocks, and cancels the rest.
+        """Return the first item, and cancel the rest; blocks.
 
         >>> import flow_core as flow
         >>> flow.range(3).first()
@@ -684,7 +693,7 @@ class Flow(
         Raises:
             NoItemError: if there is none.
         """
-        source: Any = self._source  # Any: one that can be iterated over, if it is pulled
+        source: Any = self._source  # Any: a source that can be iterated over, if it is pulled
         node = self._node or self._placed()
         item: T_co | None
         plain = type(source) in _PLAIN_SOURCES and hooks.on_subscribe.call is None
@@ -718,7 +727,7 @@ class Flow(
         return item
 
     def _pulled(self) -> tuple[Flow[T_co], Iterator[T_co] | None]:
-        """What this flow is when it runs, and its items if it is pulled where that cannot block."""
+        """Resolve this flow; return its items, too, if they are pulled where that cannot block."""
         flow = _resolved(self) if isinstance(self._source, DeferredSource) else self
         source = flow._source
         if not _is_pulled(source):
@@ -733,7 +742,7 @@ class Flow(
         return iterate_async(self, None)
 
     def aiterate(self, *, prefetch: int | None = None) -> AsyncItems[T_co]:
-        """Iterate in an event loop, saying how many items may wait, and when the flow is left.
+        """Iterate in an event loop, with a limit for the items that wait, and a way to leave early.
 
         >>> import asyncio
         >>> import flow_core as flow
@@ -747,7 +756,8 @@ class Flow(
             prefetch: see `iterate`.
 
         Returns:
-            An async iterator, and an async context manager whose end waits until the flow has
+            An async iterator, which is also an async context manager: its end waits until the flow
+                has
             cleaned up.
         """
         if prefetch is not None:
@@ -755,12 +765,12 @@ class Flow(
         return AsyncItems(iterate_async(self, prefetch))
 
     def _told(self) -> str:
-        """What it is, and where the last of it was assembled, for messages."""
+        """Describe it, and where its last operator was assembled, for messages."""
         place = line_of(self._site)
         return f"{self!r}, assembled at {place}" if place else repr(self)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """What a notebook shows: its text, and what the installed displays draw of it."""
+        """Return what a notebook shows: its text, and the drawings of the installed displays."""
         shown = {"text/plain": repr(self)}
         for display in late.plugin_host().each_display():
             shown.update(display.drawn(self))
@@ -773,11 +783,11 @@ class Flow(
         return " | ".join([head, *parts])
 
 
-def check_order(flow: Publisher[Any], what: str) -> None:  # Any: of whatever items
+def check_order(flow: Publisher[Any], what: str) -> None:  # Any: items of any type
     """Refuse `flow` if its items have no order, and `what` depends on it.
 
     Raises:
-        FlowError: says so, and the ways out.
+        FlowError: if so; it lists the ways out.
     """
     if not isinstance(flow, Flow):
         return
@@ -789,7 +799,7 @@ def check_order(flow: Publisher[Any], what: str) -> None:  # Any: of whatever it
 
 
 def _moves(flow: Flow[Any]) -> bool:
-    """Whether an operator says in which thread the end of this flow runs."""
+    """Return whether an operator decides in which thread the end of this flow runs."""
     boundary = boundary_of(flow)
     while boundary is not None:
         before, operator = boundary
@@ -813,7 +823,7 @@ def _restored(
     stage: _AnyStage | None,
     boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None,
 ) -> Flow[Any]:
-    """The flow that was pickled."""
+    """Return the flow that was pickled."""
     made: Flow[Any] = Flow(source)
     if parent is not None and stage is not None:
         made._node = node = parent._placed().then(stage.template)
@@ -825,13 +835,13 @@ def _restored(
 
 
 def _resolved(flow: Flow[T]) -> Flow[T]:
-    """`flow` with a deferred source replaced by the flow that it makes, so that both fuse.
+    """Replace a deferred source by the flow that it makes, so that both fuse.
 
-    What a source raises instead is left to the stages behind it, those of a flow that it is the
-    source of within another deferred one included.
+    The stages behind it handle an error that a source raises instead, even if it is the source of a
+    flow within another deferred one.
     """
     while _is_deferred(source := flow._source):
-        made: Flow[Any]  # Any: of the first item
+        made: Flow[Any]  # Any: the type of the first item
         try:
             made = source.resolve()
         except Exception as error:
@@ -843,8 +853,9 @@ def _resolved(flow: Flow[T]) -> Flow[T]:
     return flow
 
 
-def _is_pulled(source: _AnySource) -> TypeGuard[IterableSource[Any]]:  # Any: of the first item
-    """Whether items are pulled where that cannot block, and nobody wants to see who subscribes."""
+# Any: the type of the first item.
+def _is_pulled(source: _AnySource) -> TypeGuard[IterableSource[Any]]:
+    """Return whether items are pulled where that cannot block, and no hook is set."""
     return (
         isinstance(source, IterableSource)
         and not isinstance(source, AbsorbingSource)
@@ -854,12 +865,12 @@ def _is_pulled(source: _AnySource) -> TypeGuard[IterableSource[Any]]:  # Any: of
 
 
 def _iterated(source: IterableSource[Any], program: Program[Any, T]) -> Iterator[T]:
-    """The items of `source` through the stages of `program`."""
+    """Return the items of `source` through the stages of `program`."""
     return program.iterate(_begun(source, program))
 
 
 def _begun(source: IterableSource[T], program: Program[T, Any]) -> Iterator[T]:
-    """The items of `source` for all stages."""
+    """Return the items of `source` for all stages."""
     try:
         return source.iterate()
     except Exception as error:
@@ -869,21 +880,21 @@ def _begun(source: IterableSource[T], program: Program[T, Any]) -> Iterator[T]:
 
 
 def _keeps_latest(source: object) -> bool:
-    """Whether `source` says that it keeps only its latest item for who is slow."""
+    """Return whether `source` says that it keeps only its latest item for a slow subscriber."""
     return getattr(source, "keeps_latest", False) is True
 
 
 def _ahead(source: object, prefetch: int | None) -> int | None:
-    """How many items an iteration requests ahead; None for none. See `Flow.iterate`."""
+    """Return how many items an iteration requests ahead; None for none. See `Flow.iterate`."""
     if prefetch is None and not _keeps_latest(source):
         return DEFAULT_PREFETCH
     return prefetch
 
 
 def _resolved_later(flow: Flow[T], prefetch: int | None) -> Iterator[T]:
-    """The items of a deferred flow, which is made when the first is asked for."""
+    """Yield the items of a deferred flow, which is made when the first is requested."""
     yield from _resolved(flow).iterate(prefetch=prefetch)
 
 
-def _is_deferred(source: object) -> TypeIs[DeferredSource[Any]]:  # Any: of the first item
+def _is_deferred(source: object) -> TypeIs[DeferredSource[Any]]:  # Any: the type of the first item
     return isinstance(source, DeferredSource)

@@ -1,4 +1,4 @@
-"""Where a subscription is at home: the event loop that runs it, or else that of the library."""
+"""The home of a subscription: the event loop that runs it, or else that of the library."""
 
 from __future__ import annotations
 
@@ -34,37 +34,40 @@ __all__ = [
 ]
 
 _CLEAN_UP_S: Final = 3.0
-"""How long tasks have to end when the process does."""
+"""The time that tasks have to end when the process does, in seconds."""
 
 _LAST: Final = ("shutdown_asyncgens", "shutdown_default_executor")
-"""What a loop still does when its tasks are cancelled."""
+"""The coroutines that a loop still runs when its tasks are cancelled."""
 
 _BLOCKED_S: Final = 1.0
-"""How much longer the process waits for the loop itself."""
+"""The time that the process then waits for the loop itself, in seconds."""
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop that runs in this thread, if there is one; none does where asyncio is not loaded."""
+    """Return the loop that runs in this thread, if there is one.
+
+    None where asyncio is not loaded.
+    """
     return asyncio._get_running_loop() if "asyncio.events" in modules else None
 
 
 turns: Final[set[asyncio.AbstractEventLoop]] = set()
-"""Loops that run a callback which has put them here, and takes them away again."""
+"""Loops that are running a callback which has added them here, and removes them again."""
 
 
 @final
 class Home:
     """The event loop that a subscription belongs to, whichever thread signals.
 
-    A subscriber has it from where it subscribed, and operators hand it on to what they subscribe
-    to, also when they do that later, on another thread. Operators that wait, or run coroutines,
-    ask for it.
+    A subscriber has the home of the code that subscribed it, and operators hand it on to their
+    sources, even if they subscribe to those later, on another thread. Operators that wait, or run
+    coroutines, use it.
 
     Args:
         loop: the loop that ran in the thread that subscribed.
-        context: that of who subscribed; None for the current one.
+        context: the subscriber's context; None for the current one.
         made: the task that subscribed, if it is known.
-        tasks: those that run in the loop for the flow; None for none.
+        tasks: the tasks that run in the loop for the flow; None for none.
     """
 
     __slots__ = ("_made", "context", "loop", "tasks")
@@ -74,25 +77,25 @@ class Home:
         loop: asyncio.AbstractEventLoop,
         context: Context | None = None,
         made: asyncio.Task[Any] | None = None,
-        tasks: set[asyncio.Task[Any]] | None = None,  # Any: nobody looks at the results
+        tasks: set[asyncio.Task[Any]] | None = None,  # Any: the results do not matter
     ) -> None:
         self.loop: Final = loop
         self._made: Callable[[], asyncio.Task[Any] | None] = _nobody if made is None else ref(made)
         self.context: Final = copy_context() if context is None else context
         self.tasks: Final = set[asyncio.Task[Any]]() if tasks is None else tasks
-        """Those that run in the loop for the flow, added and taken away there."""
+        """The tasks that run in the loop for the flow, added and removed there."""
 
     if sys.version_info >= (3, 14):
 
         def add(self, task: asyncio.Task[Any], /) -> None:
-            """Add `task`; what shows tasks then shows that the subscriber waits for it."""
+            """Add `task`; tools that show tasks then show that the subscriber waits for it."""
             self.tasks.add(task)
             made = self._made()
             if made is not None and not made.done():
                 asyncio.future_add_to_awaited_by(task, made)
 
         def discard(self, task: asyncio.Task[Any], /) -> None:
-            """Take it away, and show no more that the subscriber waits for it."""
+            """Remove it; tools no longer show that the subscriber waits for it."""
             self.tasks.discard(task)
             made = self._made()
             if made is not None:
@@ -102,40 +105,40 @@ class Home:
 
         @property
         def add(self) -> Callable[[asyncio.Task[Any]], None]:
-            """Adds a task to those."""
+            """The function that adds a task."""
             return self.tasks.add
 
         @property
         def discard(self) -> Callable[[asyncio.Task[Any]], None]:
-            """Takes one away."""
+            """The function that removes one."""
             return self.tasks.discard
 
     def within(self, context: Context) -> Home:
-        """The same home for what runs in another context."""
+        """Return the same home for code that runs in another context."""
         return Home(self.loop, context, self._made(), self.tasks)
 
     @property
     def forsaken(self) -> bool:
         """Whether the loop is closed, or cancels all tasks, as ``asyncio.run`` does at its end.
 
-        Then nothing may begin anew. Only if there is reason to ask, all tasks are looked at.
+        Then nothing may begin again. All tasks are looked at only if there is a reason.
         """
         if self.loop.is_closed():
             return True
-        if running_loop() is self.loop:  # or else they may change meanwhile
+        if running_loop() is self.loop:  # otherwise they may change meanwhile
             some = next((task for task in self.tasks if not task.done()), None) or self._made()
             if some is not None and not (some.done() or some.cancelling()):
-                return False  # who runs the flow goes on, or what runs for it
+                return False  # the code that runs the flow continues, or a task that runs for it
         tasks = asyncio.all_tasks(self.loop)  # none, where callbacks do all the work
         return bool(tasks) and all(
             task.cancelling() or getattr(task.get_coro(), "__name__", "") in _LAST for task in tasks
         )
 
     async def ended(self) -> None:
-        """Wait until all tasks are over, as who runs a flow does when it ends.
+        """Wait until all tasks have ended, as code that runs a flow does at its end.
 
         Raises:
-            CancelledError: if who waits was cancelled meanwhile; after that.
+            CancelledError: if the waiting task was cancelled meanwhile; after that.
         """
         interrupted: asyncio.CancelledError | None = None
         own = asyncio.current_task()
@@ -152,22 +155,22 @@ class Home:
 
 
 def _nobody() -> None:
-    """No task is known."""
+    """Return None: no task is known."""
 
 
 def in_turn(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether `loop` runs a task, or a callback of `turns`, in this thread.
+    """Return whether `loop` runs a task, or a callback of `turns`, in this thread.
 
-    Only then what is to happen next there needs no `call_soon_threadsafe`, which writes to a pipe:
-    elsewhere a finaliser or a signal handler may have come in as the loop was about to sleep.
+    Only then the next step there needs no `call_soon_threadsafe`, which writes to a pipe: elsewhere
+    a finaliser or a signal handler may run as the loop is about to sleep.
     """
     return running_loop() is loop and (loop in turns or asyncio.current_task(loop) is not None)
 
 
 def current_home() -> Home | None:
-    """A home in the loop that runs in this thread; None if none does.
+    """Return a home in the loop that runs in this thread; None if none does.
 
-    The library's loop is nobody's home, but of a coroutine that runs there and subscribes.
+    The library's loop is a home only for a coroutine that runs there and subscribes.
     """
     loop = running_loop()
     if loop is None:
@@ -180,10 +183,10 @@ def current_home() -> Home | None:
 
 
 def library_loop() -> asyncio.AbstractEventLoop:
-    """The loop for coroutines of flows that have no home: one for the process, in a daemon thread.
+    """Return the loop for coroutines of flows without a home: one per process, in a daemon thread.
 
-    It is made when it is first needed, and ended when the process ends: its tasks are cancelled,
-    and have 3 seconds to end. A forked child makes one of its own.
+    It is made when it is first needed, and ends with the process: its tasks are cancelled, and have
+    3 seconds to end. A forked child makes its own.
 
     Raises:
         RuntimeError: if the process is about to end.
@@ -191,7 +194,7 @@ def library_loop() -> asyncio.AbstractEventLoop:
     found = _library.get(_ONE)
     if found is None:
         made = _Library()
-        # No lock: a finaliser or a signal handler may come in here anywhere.
+        # Without a lock: a finaliser or a signal handler may call this anywhere.
         found = _library.setdefault(_ONE, made)
         if found is made:
             made.start()
@@ -203,13 +206,13 @@ def library_loop() -> asyncio.AbstractEventLoop:
 
 
 def task_context(home: Home | None) -> Context:
-    """The context for tasks of what is subscribed to here.
+    """Return the context for tasks of a subscription that is made here.
 
-    It is the current one, but for a thread that subscribes on behalf of a loop: then it is that of
-    who runs the flow.
+    It is the current one, except for a thread that subscribes on behalf of a loop: then it is that
+    of the code that runs the flow.
 
     Args:
-        home: where the flow belongs.
+        home: the home of the flow.
     """
     if home is None or home.loop is running_loop():
         return copy_context()
@@ -217,7 +220,7 @@ def task_context(home: Home | None) -> Context:
 
 
 def home_loop(home: Home | None) -> asyncio.AbstractEventLoop:
-    """The loop for what a flow runs: that of its home, or else the library's."""
+    """Return the loop for the coroutines of a flow: that of its home, or else the library's."""
     return library_loop() if home is None else home.loop
 
 
@@ -229,9 +232,9 @@ class _Library(threading.Thread):
         super().__init__(name="flow-loop", daemon=True)
         self.loop: Final = asyncio.new_event_loop()
         self.ends = False
-        """The process ends."""
+        """True when the process is ending."""
         self.left = 0
-        """Tasks that did not end."""
+        """The number of tasks that did not end."""
 
     @override
     def start(self) -> None:
@@ -239,7 +242,7 @@ class _Library(threading.Thread):
             super().start()
         except BaseException:
             _library.pop(_ONE, None)
-            self.loop.close()  # who has it already hears of that
+            self.loop.close()  # code that has it already gets an error from it
             raise
 
     def run(self) -> None:
@@ -248,7 +251,7 @@ class _Library(threading.Thread):
         while True:
             try:
                 self.loop.run_forever()
-            except BaseException as error:  # SystemExit of a task, say, which ends no other flow
+            except BaseException as error:  # such as SystemExit of a task, which ends no other flow
                 threading.excepthook(
                     threading.ExceptHookArgs((type(error), error, error.__traceback__, self))
                 )
@@ -268,12 +271,12 @@ class _Library(threading.Thread):
             _, pending = await asyncio.wait(tasks, timeout=_CLEAN_UP_S)
             self.left = len(pending)
             for task in pending:
-                # Said once, by `end`.
+                # `end` says it, once.
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
         await self.loop.shutdown_asyncgens()
 
     def end(self) -> None:
-        """Cancel all tasks, and wait until they have ended; for a while."""
+        """Cancel all tasks, and wait for some time until they have ended."""
         self.ends = True
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.join(_CLEAN_UP_S + _BLOCKED_S)
@@ -288,15 +291,15 @@ class _Library(threading.Thread):
 
 _ONE: Final = 0
 _library: Final[dict[int, _Library]] = {}
-"""The one of this process, if it was needed. A dict, whose `setdefault` needs no lock."""
+"""The thread of this process, if it was needed. A dict, whose `setdefault` needs no lock."""
 
 _kept: Final[list[_Library]] = []
-"""Those of processes that this one was forked from. Closing their loops would take the epoll
-object, which parent and child share, out of the parent's hands."""
+"""The threads of processes that this one was forked from. Closing their loops would take the epoll
+object, which parent and child share, from the parent."""
 
 
 def _forked() -> None:
-    # Its thread is not in the child.
+    # The child does not have its thread.
     _kept.extend(_library.values())
     _library.clear()
 

@@ -1,7 +1,7 @@
-"""What happens to signals that have no receiver any more, on assembly and on subscription.
+"""Hooks: for signals without a receiver, and for each assembly and subscription.
 
 A hook is a set of functions under keys. It is folded into one module-level callable (or None) when
-it changes, so that a flow pays one None check for a hook that nobody uses.
+it changes, so that a flow pays one None check for a hook that is not used.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _log: Final = logging.getLogger("flow")
 
 @final
 class _Scopes(Generic[T]):
-    """Blocks that each set a value and restore what was there, in whatever order they end.
+    """Blocks that each set a value, and restore the value before it, in whatever order they end.
 
-    Blocks of several threads need not be within one another: a block that ends below another one
+    Blocks of several threads need not be nested: a block that ends before one that began later
     leaves its own ``before`` to that one.
     """
 
@@ -62,7 +62,7 @@ class _Scopes(Generic[T]):
         return scope
 
     def leave(self, scope: list[T]) -> bool:
-        """End a block; whether ``scope[0]`` has to be restored now."""
+        """End a block; return whether ``scope[0]`` has to be restored now."""
         place = next(index for index, each in enumerate(self._open) if each is scope)
         del self._open[place]
         if place == len(self._open):
@@ -88,13 +88,13 @@ class _Keyed(Generic[T, R]):
         self._lock = Lock()
 
     def add(self, key: str, function: Callable[[T], R]) -> None:
-        """Call `function` too, from now on; one function a key, the last one wins."""
+        """Call `function` too, from now on; one function per key, the last one wins."""
         with self._lock:
             self._functions[key] = function
             self._refold()
 
     def remove(self, key: str) -> None:
-        """Forget the function under `key`, if there is one."""
+        """Remove the function under `key`, if there is one."""
         with self._lock:
             self._functions.pop(key, None)
             self._refold()
@@ -131,18 +131,18 @@ class _Keyed(Generic[T, R]):
 
     @abstractmethod
     def _folded(self, functions: tuple[Callable[[T], R], ...]) -> Callable[[T], R]:
-        """One function that stands for all."""
+        """Return one function that stands for all."""
 
 
 @final
 class Hook(_Keyed[T, object]):
-    """Functions that are all called, in the order of their keys' insertion, with each value.
+    """Functions that are all called with each value, in the order in which their keys were added.
 
-    What one of them raises is logged, with its traceback, and the next one is called: whoever drops
-    something has other things to do. What is fatal propagates.
+    An error of one of them is logged, with its traceback, and the next one is called: the code that
+    drops something has to continue. A fatal error propagates.
 
     Args:
-        name: what it is called in messages.
+        name: its name in messages.
 
     >>> seen = []
     >>> with dropped_items.scoped("doc", seen.append):
@@ -171,10 +171,10 @@ class Hook(_Keyed[T, object]):
 
 @final
 class Chain(_Keyed[T, T]):
-    """Functions of which each gets what the one before has made of a value.
+    """Functions that each get the result of the one before.
 
     Args:
-        name: what it is called in messages.
+        name: its name in messages.
 
     >>> import flow_core as flow
     >>> from flow_core.structure import stages_of
@@ -201,15 +201,15 @@ class Chain(_Keyed[T, T]):
         return call_each
 
 
-# Any, here and below: hooks serve flows of whatever items.
+# Any, here and below: hooks serve flows of any type.
 on_assembly: Final[Chain[Flow[Any]]] = Chain("on_assembly")
-"""Gets each flow that a stage or an operator makes, and gives the one that the user gets.
+"""Gets each flow that a stage or an operator makes, and returns the one that the user gets.
 
-What such a function assembles itself is not shown to it again.
+Flows that such a function assembles itself are not shown to it again.
 """
 
 on_subscribe: Final[Chain[CoreSubscriber[Any]]] = Chain("on_subscribe")
-"""Gets each subscriber of a flow, and gives the one that is subscribed in its place."""
+"""Gets each subscriber of a flow, and returns the one that is subscribed in its place."""
 
 debugging: bool = os.environ.get("FLOW_DEBUG", "") not in ("", "0")
 """Whether errors get a note of how the flow was assembled; set by ``FLOW_DEBUG=1`` and `debug`."""
@@ -230,8 +230,8 @@ def debug(*, on: bool = True) -> Generator[None]:
     ...         print(error.__notes__[-1].splitlines()[0])
     the flow was assembled from:
 
-    It concerns flows that are subscribed or iterated over within the block; sources are known by
-    their place when they were made within it, too.
+    It applies to flows that are subscribed to or iterated over within the block; the place of a
+    source is known if it was made within the block, too.
 
     Args:
         on: False switches the mode off for the block.
@@ -256,22 +256,22 @@ dropped_items: Final[Hook[object]] = Hook("dropped_items")
 
 
 def drop_error(error: BaseException) -> None:
-    """Hand `error` to the `dropped_errors` hook; without one it is logged, never lost.
+    """Pass `error` to the `dropped_errors` hook; without one it is logged, never lost.
 
     Raises:
-        BaseException: what a function of the hook raises, if it is fatal; `drop_item` does so, too.
+        BaseException: a fatal error of a function of the hook; `drop_item` raises it, too.
     """
     call = dropped_errors.call
     if call is not None:
         call(error)
     elif isinstance(error, OnErrorNotImplementedError):
-        _log.error("%s", error, exc_info=error.__cause__)  # it says what was missing
+        _log.error("%s", error, exc_info=error.__cause__)  # its text says what was missing
     else:
         _log.error("an error that no subscriber could receive: %s", error, exc_info=error)
 
 
 def drop_item(item: object) -> None:
-    """Hand `item` to the `dropped_items` hook; without one it is only logged for debugging."""
+    """Pass `item` to the `dropped_items` hook; without one it is only logged for debugging."""
     call = dropped_items.call
     if call is not None:
         call(item)
@@ -280,9 +280,9 @@ def drop_item(item: object) -> None:
 
 
 def cancel(subscription: Subscription) -> None:
-    """Cancel `subscription`. What that raises goes to `dropped_errors`, unless it is fatal.
+    """Cancel `subscription`. An error of that goes to `dropped_errors`, unless it is fatal.
 
-    Whoever lets go of an upstream has others to let go of, and a downstream to tell.
+    The caller has other upstreams to cancel, and a downstream to signal to.
     """
     try:
         subscription.cancel()
@@ -292,7 +292,7 @@ def cancel(subscription: Subscription) -> None:
 
 
 def drop_waiting(queue: deque[Any]) -> None:
-    """`drop_item` for all that waits in `queue`, which other threads may be emptying, too."""
+    """Call `drop_item` for all items in `queue`, which other threads may be emptying, too."""
     while queue:
         try:
             item = queue.popleft()

@@ -32,25 +32,25 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
     """A flow whose items are dealt out to rails; made by `Flow.parallel`. Immutable.
 
     Its operators are put into every rail; `sequential`, `sorted` and `reduce` make one flow of the
-    rails again. Neighbouring synchronous operators of a rail are compiled into one loop, as those
+    rails again. Neighbouring synchronous operators of a rail are compiled into one loop, like those
     of a `Flow`.
 
-    A rail has to start as soon as it is subscribed to, once: operators that subscribe to their
+    A rail has to start as soon as it is subscribed to, and once: operators that subscribe to their
     upstream later or again, such as `retry`, come before `Flow.parallel` or behind `sequential`.
     """
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # for whom anything would be an attribute then
+    if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
 
         def __getattr__(self, name: str) -> object:
-            """What is missing, and where it is."""
+            """Say what is missing, and where it is."""
             no_such_name("ParallelFlow", name)
 
     @property
     @abstractmethod
     def rails(self) -> int:
-        """How many rails there are."""
+        """The number of rails."""
 
     @abstractmethod
     def pipe_rails(self, operator: Operator[T_co, Flow[R]]) -> ParallelFlow[R]:
@@ -63,28 +63,28 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
 
         Args:
             operator: has to subscribe to its upstream as soon as it is subscribed to: the rails
-                start when all are subscribed. A second time, as `retry` does, it gets
-                ProtocolViolationError: what a rail has got is not dealt out again.
+                start when all are subscribed. A second subscription, as by `retry`, fails with
+                ProtocolViolationError: items that a rail has got are not dealt out again.
 
         Raises:
-            TypeError: if it is not an operator, or makes something else than a flow.
+            TypeError: if it is not an operator, or does not return a flow.
         """
 
     @abstractmethod
     def run_on(self, executor: Executor, *, prefetch: int = 128) -> ParallelFlow[T_co]:
-        """Run the rest of each rail on `executor`: see `observe_on`, `on_processes` for processes.
+        """Run the rest of each rail on `executor`: see `observe_on` and `on_processes`.
 
         Args:
-            executor: what `observe_on` or `on_processes` takes. It has to have as many threads,
-                processes or interpreters as there are rails for these to run at the same time.
-            prefetch: items that a rail requests ahead.
+            executor: as for `observe_on` or `on_processes`. It needs as many threads, processes or
+                interpreters as there are rails for these to run at the same time.
+            prefetch: how many items a rail requests ahead.
         """
 
     @abstractmethod
     def map(
         self, mapper: Callable[[T_co], R], *, on_error: FailurePolicy = FailureHandling.ERROR
     ) -> ParallelFlow[R]:
-        """Each item replaced by ``mapper(item)``.
+        """The result of ``mapper(item)`` for each item.
 
         >>> import flow_core as flow
         >>> halves = flow.just(1, 0, 2).parallel(2)
@@ -92,9 +92,9 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         [1.0, 2.0]
 
         Args:
-            mapper: never gives None.
-            on_error: what the rail does when it raises, or gives None; or a function of how often
-                it has been tried with this item, and of the error, that says so.
+            mapper: must not return None.
+            on_error: what the rail does when `mapper` raises, or returns None; or a function that
+                decides, called with the number of tries so far for this item, and the error.
         """
 
     @overload
@@ -121,9 +121,9 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         """Items for which ``predicate(item)`` is true.
 
         Args:
-            predicate: tells which items stay. A function that gives a TypeGuard or TypeIs makes
-                rails of that type.
-            on_error: what the rail does when it raises; see `map`.
+            predicate: returns something true for items that stay. A function that returns a
+                TypeGuard or TypeIs makes rails of that type.
+            on_error: what the rail does when `predicate` raises; see `map`.
         """
         return self._filter(predicate, on_error)
 
@@ -153,13 +153,13 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         [3, 3, 4]
 
         Args:
-            accumulator: without a seed it is associative and commutative: which items meet is not
-                known before.
-            seed: what each rail begins with; it gives one item then, if it has none itself, too.
+            accumulator: without a seed it has to be associative and commutative: which items meet
+                is not known before.
+            seed: the first value of each rail; a rail without items gives it, too.
 
         Returns:
-            Without a seed a flow of one item, or of none if there is none. With a seed one item per
-            rail, since `accumulator` does not say how to put two results together.
+            Without a seed a flow of at most one item. With a seed one item per
+            rail, since `accumulator` does not say how to combine two results.
         """
         if seed is not UNSET:
             return self._each("reduce", accumulator, seed)
@@ -188,10 +188,10 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         Memory grows with the flow. Equal items of different rails come in any order.
 
         Args:
-            key: what is compared of an item.
-            reverse: the greatest first.
+            key: returns the value by which an item is compared.
+            reverse: whether the greatest item comes first.
         """
-        order: Any = key  # Any: what it gives can be compared, as the overloads say
+        order: Any = key  # Any: its results can be compared, as the overloads say
 
         def sort(items: list[Any]) -> None:
             items.sort(key=order, reverse=reverse)
@@ -206,17 +206,17 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
     def sequential(self, *, prefetch: int = 128, delay_error: bool = False) -> Flow[T_co]:
         """The items of all rails, as they come: not in the order of the source.
 
-        What keeps that order: `on_processes`, `map_concurrent`, `concat_map_eager`.
+        These keep that order: `on_processes`, `map_concurrent`, `concat_map_eager`.
 
         Demand: exact; `prefetch` items are requested of each rail, and 75 % of that again whenever
         as many were taken.
         Thread: items come on the threads of the rails, one at a time; put `observe_on` behind it
         for a certain one. Fusion: none.
-        Errors: the first one cancels the other rails, and overtakes what waits. An error of the
-        upstream, which all rails pass on, counts once.
+        Errors: the first one cancels the other rails, and overtakes items that wait. An error of
+        the upstream, which all rails pass on, counts once.
 
         Args:
             prefetch: items to request of each rail ahead, and the most of each that wait.
-            delay_error: whether errors come when all rails have ended; several as an
+            delay_error: whether errors come when all rails have ended; several are raised as an
                 ExceptionGroup.
         """

@@ -2,8 +2,8 @@
 
 The four roles of the specification are structural protocols (PEP 544): any object with the right
 methods takes part. The extensions that make flows fast (conditional subscribers, queue fusion,
-scalar and callable sources) are nominal classes: one has to say so to be taken for one, and
-``isinstance`` stays cheap.
+scalar and callable sources) are nominal classes: an object only has them if its class inherits from
+them, and ``isinstance`` stays cheap.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ EMPTY: Final = Empty.EMPTY
 
 
 class Subscription(Protocol):
-    """The link between one publisher and one subscriber: demand goes up, and so does cancel."""
+    """The link between one publisher and one subscriber: requests and the cancel go up."""
 
     __slots__ = ()
 
     @abstractmethod
     def request(self, n: int, /) -> None:
-        """Allow `n` more items, added to what is outstanding and capped at `UNBOUNDED`.
+        """Allow `n` more items, added to the outstanding ones and capped at `UNBOUNDED`.
 
-        Never raises for a wrong amount: ``n <= 0`` cancels the flow and signals
-        ``on_error(ValueError)``. A non-int raises TypeError.
+        It never raises for a wrong amount: ``n <= 0`` cancels the flow and signals
+        ``on_error(ValueError)``. Anything but an int raises TypeError.
         """
 
     @abstractmethod
@@ -74,7 +74,10 @@ class Subscriber(Protocol[T_contra]):
 
     @abstractmethod
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Take the link; request from it when ready. Comes first and returns before the rest."""
+        """Take the link; request from it when ready.
+
+        Comes first and returns before the other signals.
+        """
 
     @abstractmethod
     def on_next(self, item: T_contra, /) -> object:
@@ -82,11 +85,11 @@ class Subscriber(Protocol[T_contra]):
 
     @abstractmethod
     def on_error(self, error: BaseException, /) -> None:
-        """The flow failed; nothing follows."""
+        """The flow has failed; nothing follows."""
 
     @abstractmethod
     def on_complete(self) -> None:
-        """The flow ended as it should; nothing follows."""
+        """The flow has completed; nothing follows."""
 
 
 class Publisher(Protocol[T_co]):
@@ -106,14 +109,14 @@ class Processor(Subscriber[T_contra], Publisher[T_co], Protocol[T_contra, T_co])
 
 
 class Disposable(Protocol):
-    """A handle on something that runs. ``with disposable:`` disposes on exit."""
+    """A handle of something that runs. ``with disposable:`` disposes of it on exit."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def disposed(self) -> bool:
-        """Whether it has ended or was disposed."""
+        """Whether it has ended or was disposed of."""
 
     @abstractmethod
     def dispose(self) -> None:
@@ -121,11 +124,10 @@ class Disposable(Protocol):
 
 
 class CoreSubscriber(Generic[T_contra]):
-    """A subscriber that vouches for the rules itself, so that no strict guard is put before it.
+    """A subscriber that follows the rules itself, so that no strict guard is put before it.
 
-    Operators and the subscribers of this library are of this class. Foreign subscribers get a
-    guard instead: one subscription only, nothing after a terminal, and what they
-    raise stays out of the flow.
+    Operators and the subscribers of this library are of this class. Other subscribers get a guard:
+    one subscription only, nothing after a terminal, and their errors stay out of the flow.
     """
 
     __slots__ = ()
@@ -147,37 +149,37 @@ class CoreSubscriber(Generic[T_contra]):
         """As `Subscriber.on_complete`."""
 
     def receiver(self) -> Callable[[T_contra], object]:
-        """What a loop that looks for None itself calls for each item: `on_next`, or less.
+        """Return the function for the items of a loop that checks for None: `on_next`, or less.
 
-        Asked for once, when the loop begins.
+        Called once, when the loop begins.
         """
         return self.on_next
 
     def checks(self, who: str) -> bool:
-        """Whether it looks for None itself, and fails then, so that no stage before it needs to.
+        """Return whether it fails for None itself, so that no stage before it needs to check.
 
-        Asked by a flow of a foreign publisher, before that is subscribed to.
+        Called by a flow of a foreign publisher, before that is subscribed to.
 
         Args:
-            who: what an error has to say gave None.
+            who: the origin of the None, for the error.
         """
         return False
 
     def home(self) -> Home | None:
-        """The event loop that this subscription belongs to; None if it belongs to none.
+        """Return the event loop that this subscription belongs to; None if it belongs to none.
 
-        Asked for by publishers while they are subscribed to, in that thread. An operator answers
-        what its downstream does; a subscriber of your own, the loop that runs in this thread.
+        Publishers call this while they are subscribed to, in that thread. An operator returns the
+        answer of its downstream; your own subscriber, the loop that runs in this thread.
         """
         from flow_core.homes import current_home
 
         return current_home()
 
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """`on_next` let `error` escape, and the upstream has cancelled itself.
+        """Handle `error`, which `on_next` has raised; the upstream has cancelled itself.
 
         Returns:
-            Whether this subscriber deals with it; if not, it goes to the dropped-errors hook.
+            Whether this subscriber handles it; if not, it goes to the dropped-errors hook.
         """
         return False
 
@@ -185,19 +187,19 @@ class CoreSubscriber(Generic[T_contra]):
 class ConditionalSubscriber(CoreSubscriber[T_contra]):
     """A subscriber that says whether it used an item up (conditional fusion).
 
-    An upstream that sees one calls `try_on_next`, and sends the next item at once when the
-    answer is False: a dropped item costs no ``request(1)``.
+    An upstream calls its `try_on_next`, and sends the next item at once when the result is False: a
+    dropped item costs no ``request(1)``.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def try_on_next(self, item: T_contra, /) -> bool:
-        """Take `item`; True if it counts against the demand, False if it was dropped."""
+        """Take `item`; return True if it uses up demand, False if it was dropped."""
 
 
 class Fusion(enum.IntFlag):
-    """What two neighbours may agree on in `QueueSubscription.request_fusion`."""
+    """The modes that two neighbours may agree on in `QueueSubscription.request_fusion`."""
 
     NONE = 0
     SYNC = 1
@@ -206,7 +208,7 @@ class Fusion(enum.IntFlag):
     """The upstream's queue is shared; ``on_next(EMPTY)`` is only a wake-up."""
     ANY = 3
     THREAD_BOUNDARY = 4
-    """Asked along: `poll` will run on another thread, so user code would move there."""
+    """Requested in addition: `poll` will run on another thread, so user code would move there."""
 
 
 class QueueSubscription(Generic[T_co]):
@@ -228,20 +230,20 @@ class QueueSubscription(Generic[T_co]):
 
     @abstractmethod
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """Agree on one of the asked modes; the answer lies within `mode`, or is NONE.
+        """Agree on one of the requested modes; the result lies within `mode`, or is NONE.
 
         Raises:
-            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
-                something was requested.
+            ProtocolViolationError: if it was called before, or outside of on_subscribe, or after a
+                request.
         """
 
     @abstractmethod
     def poll(self) -> T_co | Empty:
-        """The next item, or `EMPTY`. Raises what the flow failed with."""
+        """Return the next item, or `EMPTY`. Raises the error of the flow."""
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """False if the next `poll` may give an item (it still may give none)."""
+        """Return False if the next `poll` may give an item (it still may give none)."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -249,28 +251,31 @@ class QueueSubscription(Generic[T_co]):
 
 
 class IterableSource(Generic[T_co]):
-    """A source whose items a plain iterator gives, in the subscriber's own thread.
+    """A source whose items come from a plain iterator, in the subscriber's own thread.
 
-    Everything that follows it up to the next boundary is compiled with it into one loop. One that
-    also has ``subscribe`` is iterated over by those who iterate, and subscribed to by the others.
+    Everything that follows it up to the next boundary is compiled with it into one loop. A source
+    that also has ``subscribe`` is iterated over by iteration, and otherwise subscribed to.
     """
 
     __slots__ = ()
 
     none_free: ClassVar[bool] = False
-    """Whether None is never among the items, so that the loop need not look (§2.13)."""
+    """True if None is never among the items, so that the loop need not check (§2.13)."""
 
     calls_user_code: bool = False
-    """Whether the iterator calls functions of the user, which must not move to another thread when
-    the items are polled there (F39). Iterables that users give are meant to move."""
+    """True if the iterator calls functions of the user, which must not move to another thread when
+    the items are polled there (F39). Iterables that users pass are meant to move."""
 
     @abstractmethod
     def iterate(self) -> Iterator[T_co]:
-        """A new iterator for one subscriber. A generator is closed at the end or on cancel."""
+        """Return a new iterator for one subscriber.
+
+        A generator is closed at the end or on cancel.
+        """
 
 
 class CallableSource(IterableSource[T_co]):
-    """A source of no or one item, known when it is subscribed. Not every callable is one."""
+    """A source of at most one item, known when it is subscribed to. Not every callable is one."""
 
     __slots__ = ()
 
@@ -278,17 +283,17 @@ class CallableSource(IterableSource[T_co]):
 
     @abstractmethod
     def call(self) -> T_co | None:
-        """The item, or None for an empty flow. May raise, block, and have side effects."""
+        """Return the item, or None for an empty flow. May raise, block, and have side effects."""
 
     @override
     def iterate(self) -> Iterator[T_co]:
-        """Calls when the first item is asked for."""
+        """Return an iterator that calls when the first item is requested."""
         item = self.call()
         if item is not None:
             yield item
 
 
 class ScalarSource(CallableSource[T_co]):
-    """A constant of no or one item, which operators may look at while assembling."""
+    """A constant of at most one item, which operators may look at while assembling."""
 
     __slots__ = ()
