@@ -1,4 +1,4 @@
-"""Reactive Streams for Python: describe a flow of items once, run it wherever it should run.
+"""Reactive Streams for Python: describe a flow of items once, and run it anywhere.
 
 >>> import flow_core as flow
 >>> list(flow.range(5).filter(lambda n: n % 2 == 0).map(lambda n: n * n))
@@ -192,7 +192,7 @@ def _hints() -> "ModuleType":
 def _plugin_host() -> "PluginHost":
     from flow_core.plugins import plugin_host
 
-    fill_in(_hints, plugin_host)  # whoever asks again has no import to pass
+    fill_in(_hints, plugin_host)  # later calls have no import to pass
     return plugin_host()
 
 
@@ -262,7 +262,7 @@ _PLACES = {
         "zip",
     ),
 }
-"""What is loaded when it is first used, unlike errors: an `except` may name one at the very end."""
+"""Loaded when first used, unlike errors: an `except` may name one at the very end."""
 
 _MODULES = (
     "boundaries",
@@ -276,5 +276,5 @@ _MODULES = (
     "subscribers",
 )
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES, _MODULES)

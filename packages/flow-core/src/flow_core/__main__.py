@@ -1,4 +1,4 @@
-"""``python -m flow_core``: says what the command is, and which package brings it."""
+"""``python -m flow_core``: names the command, and the package that brings it."""
 
 import sys
 

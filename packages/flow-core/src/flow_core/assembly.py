@@ -1,4 +1,4 @@
-"""How a flow was put together: hooks on its way, and the trace of it for people who debug."""
+"""The assembly of a flow: its hooks, and its trace for debugging."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["assembled", "assembly_trace", "labelled", "operator_of", "subscribed
 T = TypeVar("T")
 
 _within: Final[ContextVar[bool]] = ContextVar("flow_core.assembly", default=False)
-"""Whether a hook is assembling: what it makes is not shown to it again."""
+"""True while a hook is assembling: flows that it makes are not shown to it again."""
 
 
 def assembled(flow: Flow[T]) -> Flow[T]:
-    """What the assembly hooks make of `flow`.
+    """Return the result of the assembly hooks for `flow`.
 
     Raises:
         TypeError: if that is not a flow.
@@ -43,7 +43,7 @@ def assembled(flow: Flow[T]) -> Flow[T]:
 
 
 def subscribed(subscriber: CoreSubscriber[T]) -> CoreSubscriber[T]:
-    """What the subscription hooks make of `subscriber`.
+    """Return the result of the subscription hooks for `subscriber`.
 
     Raises:
         TypeError: if that is not a subscriber.
@@ -58,24 +58,24 @@ def subscribed(subscriber: CoreSubscriber[T]) -> CoreSubscriber[T]:
 
 
 def labelled(name: str, detail: str) -> str:
-    """The operator ``name(detail)`` and the line of the user's code that makes it, for messages."""
+    """Return the operator ``name(detail)`` and the user's line that makes it, for messages."""
     frame = outside(sys._getframe(1))
     return f"{name}({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def operator_of(label: str) -> str:
-    """The operator of a label, without its place."""
+    """Return the operator of a label, without its place."""
     return label.partition(", assembled at ")[0]
 
 
 def task_name(label: str) -> str:
-    """The operator of a label and the line that made it, as the name of a task."""
+    """Return the operator of a label and the line that made it, as the name of a task."""
     operator, _, place = label.partition(", assembled at ")
     return f"{operator} {Path(place).name}".rstrip()
 
 
-def assembly_trace(flow: StageChain[Any]) -> str:  # Any: whatever its items are
-    """The sources, operators and stages of a flow, each with the line that added it."""
+def assembly_trace(flow: StageChain[Any]) -> str:  # Any: items of any type
+    """Return the sources, operators and stages of a flow, each with the line that added it."""
     steps: list[tuple[str, str | None]] = []
     at: StageChain[Any] | None = flow
     while at is not None:

@@ -18,7 +18,7 @@ class RetryExhaustedError(FlowError):
     """A flow has failed once more than a `Backoff` allows. The cause is the last failure.
 
     Args:
-        message: says where, and how often it was tried.
+        message: where it failed, and how often it was tried.
         retries: how often it was tried again.
     """
 
@@ -30,7 +30,7 @@ class RetryExhaustedError(FlowError):
 @final
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits longer after each failure, and not always the same: for `retry_when`.
+    """Waits longer after each failure, with some chance: for `retry_when`.
 
     >>> from random import Random
     >>> backoff = Backoff(0.1, max=1.0, jitter=0)
@@ -38,22 +38,23 @@ class Backoff:
     [0.1, 0.2, 0.4, 0.8, 1.0]
 
     Args:
-        first: how long before the first retry; never is the time shorter.
-        factor: by what the time grows with each retry; 1 for a fixed time.
-        max: a time that is never exceeded.
-        jitter: which part of the time is left to chance, from 0 to 1: with 0.5, a time of 2 s is
-            anything from 1 s to 3 s. So those who failed together do not come back together.
-        max_attempts: how many retries there are at most; None for any number. What fails then
+        first: how long before the first retry, in seconds; no later time is shorter.
+        factor: the factor by which the time grows with each retry; 1 for a fixed time.
+        max: the longest time, in seconds.
+        jitter: the part of the time that is random, from 0 to 1: with 0.5, a time of 2 s is
+            anything from 1 s to 3 s. So clients that failed together do not come back together.
+        max_attempts: how many retries there are at most; None for any number. A further failure
             fails the flow, with `RetryExhaustedError`.
-        when: which errors are worth a retry; others pass.
-        transient: whether an item that gets through means that all is well, so that the failures
-            before it do not count any more, for the time and for `max_attempts`.
-        seed: of the chance, for each subscriber anew; None for a different one each time.
-        clock: says when the time is over; None for that of the loop that runs the flow, or else of
-            the process.
+        when: the errors to retry; others pass.
+        transient: whether an item that gets through resets the failures before it, for the time and
+            for `max_attempts`.
+        seed: the seed of the random numbers, the same for each subscriber; None for other ones each
+            time.
+        clock: the clock of the waiting time; None for that of the loop that runs the flow, or else
+            of the process.
 
     Raises:
-        TypeError: if one of these is not of its type.
+        TypeError: if one of these is of the wrong type.
         ValueError: if `first` is negative, `factor` is less than 1, `max` less than `first`,
             `jitter` not in [0, 1], or `max_attempts` negative.
     """
@@ -94,17 +95,17 @@ class Backoff:
             raise ValueError(f"Backoff(max_attempts=) takes at least 0, not {self.max_attempts}")
 
     def delay_s(self, retries: int, random: Random) -> float:
-        """Seconds to wait before the next retry.
+        """Return the seconds to wait before the next retry.
 
         Args:
             retries: how many there were already.
-            random: where chance comes from.
+            random: the random number generator.
         """
         first_s, max_s = self._times()
         try:
             delay = min(first_s * float(self.factor) ** retries, max_s)
         except OverflowError:
-            delay = max_s if first_s else 0.0  # nothing does not grow
+            delay = max_s if first_s else 0.0  # zero does not grow
         if not self.jitter or math.isinf(delay):
             return delay
         spread = delay * self.jitter
@@ -118,17 +119,17 @@ class Backoff:
 def waiting(
     name: str, times: int | None, backoff: Backoff | Seconds, when: ErrorFilter = Exception
 ) -> Backoff:
-    """The `Backoff` that ``retry=times, backoff=backoff`` stand for.
+    """Return the `Backoff` that ``retry=times, backoff=backoff`` stand for.
 
     Args:
         name: the operator, for messages.
-        times: how often is tried again; None for what a Backoff says, or any number.
-        backoff: the time before the first retry, or a Backoff.
-        when: which errors are worth it; Exception for those that a Backoff says.
+        times: how often to try again; None for the number of a Backoff, or any number.
+        backoff: the time before the first retry, in seconds, or a Backoff.
+        when: the errors to retry; Exception for those of a Backoff.
 
     Raises:
         TypeError: if `backoff` is neither a time nor a Backoff.
-        ValueError: if it is less than 0.
+        ValueError: if the time is less than 0.
     """
     if not isinstance(backoff, Backoff):
         first_s = in_seconds(backoff, f"{name}(backoff=)")

@@ -1,4 +1,4 @@
-"""What is told of the micro-batches of a stream, and where that is remembered."""
+"""The micro-batches of a stream, and the store that remembers them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ C_co = TypeVar("C_co", covariant=True)
 
 
 class BatchStore(Protocol[C_co]):
-    """Remembers the last micro-batch that a subscriber has dealt with."""
+    """Remembers the last micro-batch that a subscriber has handled."""
 
     @abstractmethod
     def begin(
         self, subscriber: str, query_id: str, batch_id: int, digest: str
     ) -> AbstractContextManager[C_co | None]:
-        """A transaction for one micro-batch.
+        """Return a transaction for one micro-batch.
 
         Args:
-            subscriber: who deals with it.
+            subscriber: the name of the subscriber.
             query_id: Spark's id of the query; it goes with the checkpoint.
             batch_id: the number of the micro-batch.
-            digest: what tells its rows from those of another one with the same number.
+            digest: a digest that distinguishes its rows from those of another one with the same
+                number.
 
         Returns:
-            A context manager. It gives None if this very micro-batch was the last that was dealt
-            with. Otherwise it gives what the subscriber works with; and when its block ends without
+            A context manager. It gives None if this very micro-batch was the last that was handled.
+            Otherwise it gives the object that the subscriber works with; and when its block ends
+                without
             an error, it commits that work, the number and the digest at once, and with an error
             nothing.
 
@@ -42,12 +44,12 @@ class BatchStore(Protocol[C_co]):
 @final
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """What became of a micro-batch.
+    """The outcome of a micro-batch.
 
     Attributes:
         batch_id: its number; a replayed one has the same.
-        items: how many items were read of it.
-        repeated: whether it had been dealt with before, so that nothing was done.
+        items: how many items of it were read.
+        repeated: whether it had been handled before, so that nothing was done.
     """
 
     batch_id: int

@@ -1,6 +1,6 @@
 """A predicate that is data: an item, or a part of it, compared with a value.
 
-Pipelines have these. They are in the core because it is all that the workers of a cluster have.
+Pipelines use it. It is in the core because the workers of a cluster have only that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _one_of(item: object, values: Sequence[object]) -> object:
     return item in values
 
 
-_Relation = Callable[[Any, Any], object]  # Any: an item and a value of whatever types
+_Relation = Callable[[Any, Any], object]  # Any: an item and a value of any type
 RELATIONS: Final = MappingProxyType[str, _Relation](
     {
         "equals": operator.eq,
@@ -30,7 +30,7 @@ RELATIONS: Final = MappingProxyType[str, _Relation](
         "one_of": _one_of,
     }
 )
-"""The functions of an item and a value that compare them, by their names."""
+"""The functions that compare an item and a value, by their names."""
 
 _ORDERED: Final = frozenset({"less_than", "at_most", "greater_than", "at_least"})
 
@@ -44,9 +44,9 @@ class Comparison:
 
     Args:
         relation: a name in `RELATIONS`, such as ``at_least``.
-        value: what is compared with.
-        part: what of the item is compared; None for the item itself.
-        part_name: that part, for messages.
+        value: the value to compare with.
+        part: returns the part of the item to compare; None for the item itself.
+        part_name: the name of that part, for messages.
     """
 
     relation: str
@@ -55,7 +55,7 @@ class Comparison:
     part_name: str = ""
 
     def __call__(self, item: object) -> bool:
-        """Whether `item` passes."""
+        """Return whether `item` passes."""
         found = item if self.part is None else self.part(item)
         if found is None and self.relation in _ORDERED:
             return False

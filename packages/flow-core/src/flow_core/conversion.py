@@ -1,4 +1,4 @@
-"""`from_`: a flow of anything that the installed packages can make one of."""
+"""`from_`: converts objects that the installed packages know to a flow."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ __all__ = ["Convertible", "as_flow", "from_"]
 T = TypeVar("T")
 
 Convertible: TypeAlias = Publisher[T] | Iterable[T] | AsyncIterable[T] | Awaitable[T]
-"""What functions of the user may give where a flow is wanted: what `from_` takes, but for text."""
+"""The results that functions of the user may return in place of a flow: like `from_`, without
+text."""
 
 _ITERABLES: Final = frozenset[type]({list, tuple, range})
-"""What no package has a converter of its own for."""
+"""Classes for which no package has its own converter."""
 
 
 @overload
@@ -42,7 +43,7 @@ def from_(value: object, /) -> Flow[object]: ...
 
 
 def from_(value: object, /) -> Flow[object]:
-    """A flow of `value`, made by the converter that knows its class best.
+    """Convert `value` to a flow, by the converter that knows its class best.
 
     >>> list(from_([1, 2, 3]).map(str))
     ['1', '2', '3']
@@ -53,36 +54,37 @@ def from_(value: object, /) -> Flow[object]:
 
     Args:
         value: anything but None. A str or bytes is refused, since it may stand for one item or for
-            its characters: `just` and `from_iterable` say which. What is a class of its own wins
-            over what is merely alike: a list of a plugin's own class is the plugin's.
+            its characters: use `just` or `from_iterable`. A converter for the exact class is
+            preferred: a plugin that has its own list class converts that.
 
     Returns:
-        What the converter makes: its documentation says what happens to demand, on which thread,
-        and which fusion there is.
+        A flow. The converter's documentation describes demand, thread
+        and fusion.
 
     Raises:
-        NoConverterError: if there is none; says what is accepted, and which package would bring it.
-        PluginError: if the converter cannot be imported, or makes no flow.
+        NoConverterError: if there is none; it says what is accepted, and which package would bring
+            it.
+        PluginError: if the converter cannot be imported, or does not return a flow.
     """
     return late.plugin_host().convert(value)
 
 
 def as_flow(made: Convertible[T], who: str) -> Flow[T]:
-    """What a function of the user has given, as a flow.
+    """Return the result of a user's function as a flow.
 
     Args:
-        made: a flow or another publisher, or whatever `from_` takes.
-        who: has given it, for messages.
+        made: a flow or another publisher, or anything that `from_` takes.
+        who: the function, for messages.
 
     Raises:
         NoneItemError: for None.
-        TypeError: for anything else that no flow can be made of.
+        TypeError: for anything else that cannot become a flow.
     """
     if isinstance(made, Flow):
         return made
     from flow_core.sources import from_iterable, from_publisher
 
-    given: object = made  # whatever the types say
+    given: object = made  # the types may be wrong
     if given is None:
         raise NoneItemError(f"{who} gave None, not a Flow; return empty() for none")
     if type(given) in _ITERABLES:

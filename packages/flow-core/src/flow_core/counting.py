@@ -1,4 +1,4 @@
-"""Show how far something is: a count, and the displays of the installed packages that show it."""
+"""Show the progress of something: a count, and the displays of the installed packages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["Counter", "Display", "Outcome", "counting"]
 
 
 class Counter:
-    """What is counted: raised by one thread, and read now and then by that of a display.
+    """A count: one thread raises it, and that of a display reads it now and then.
 
     Attributes:
-        count: how much there has been.
-        total: how much is expected; None if it is not known. It may change.
-        unit: what one of them is called, in the plural.
-        note: what stands behind the count; it may change.
+        count: the count so far.
+        total: the expected count; None if it is not known. It may change.
+        unit: the name of what is counted, in the plural.
+        note: a text that stands behind the count; it may change.
         shown: whether a display shows it.
         stopped: whether it was told to end early, so that an error that ends it is not a failure.
     """
@@ -39,7 +39,7 @@ class Counter:
 
 
 class Outcome(enum.Enum):
-    """How something that was counted has ended."""
+    """The way in which a count has ended."""
 
     DONE = "done"
     FAILED = "failed"
@@ -48,34 +48,38 @@ class Outcome(enum.Enum):
 
 @runtime_checkable
 class Display(Protocol):
-    """Shows people what a flow is, and how far it is: on a terminal, in a notebook.
+    """Shows people what a flow is, and its progress: on a terminal, in a notebook.
 
     flow-cli brings one. A package registers its own as a `flow_core.plugins.DisplaySpec`.
     """
 
     @abstractmethod
     def add(self, counter: Counter, label: str) -> None:
-        """Show a count until it ends, and set its ``shown``; do nothing where nobody would see it.
+        """Show a count until it ends, and set its ``shown``.
 
-        Thread: any, as `end`.
+        Do nothing where no person would see it.
+
+        Thread: any, as for `end`.
 
         Args:
-            counter: the count, which goes on.
-            label: what is counted.
+            counter: the count, which continues.
+            label: the name of the count.
         """
 
     @abstractmethod
     def end(self, counter: Counter, outcome: Outcome) -> None:
-        """Show the last count, and no more of it. Idempotent.
+        """Show the last count, and then nothing more of it. Idempotent.
 
         Args:
             counter: the count; it may be one that is not shown.
-            outcome: how it has ended.
+            outcome: the way in which it has ended.
         """
 
     @abstractmethod
-    def drawn(self, flow: Flow[Any]) -> Mapping[str, str]:  # Any: of whatever items
-        """Return drawings of a flow by their MIME types, for a notebook. Nothing of it runs.
+    def drawn(self, flow: Flow[Any]) -> Mapping[str, str]:  # Any: items of any type
+        """Return drawings of a flow by their MIME types, for a notebook.
+
+        This does not run the flow.
 
         Args:
             flow: any flow.
@@ -98,9 +102,9 @@ def counting(
     notebook's cell. `flow_cli.progress.progress` counts the items of a flow.
 
     Args:
-        label: what is counted.
+        label: the name of the count.
         total: how many are expected; None if it is not known.
-        unit: what one of them is called, in the plural.
+        unit: the name of what is counted, in the plural.
     """
     counter = Counter(total, unit)
     outcome, used = Outcome.STOPPED, [*late.plugin_host().each_display()]

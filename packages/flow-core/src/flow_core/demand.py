@@ -13,17 +13,17 @@ DEFAULT_PREFETCH: Final = 128
 
 
 def add_demand(outstanding: int, n: int) -> int:
-    """The sum of both, at most `UNBOUNDED`; Python's ints never overflow by themselves.
+    """Return the sum of both, at most `UNBOUNDED`; Python's ints never overflow.
 
     Args:
         outstanding: items that were requested and have not come yet.
-        n: items requested now.
+        n: items that are requested now.
     """
     return min(outstanding + n, UNBOUNDED)
 
 
 def bad_request(n: int) -> ValueError | None:
-    """What ``on_error`` must get for ``request(n)``, or None if `n` is a demand.
+    """Return the error to signal for ``request(n)``, or None if `n` is a demand.
 
     Raises:
         TypeError: if `n` is not an int.
@@ -38,15 +38,15 @@ def bad_request(n: int) -> ValueError | None:
 
 
 def check_prefetch(prefetch: int, name: str = "prefetch") -> int:
-    """`prefetch` itself, if it is an int of at least 1.
+    """Return `prefetch` itself, if it is an int of at least 1.
 
     Args:
-        prefetch: items.
-        name: what the parameter is called, for the message.
+        prefetch: a number of items.
+        name: the name of the parameter, for the message.
 
     Raises:
-        TypeError: if it is not an int.
-        ValueError: if it is less than 1.
+        TypeError: if `prefetch` is not an int.
+        ValueError: if `prefetch` is less than 1.
     """
     if not isinstance(prefetch, int) or isinstance(prefetch, bool):
         raise TypeError(f"{name} takes an int >= 1, not {prefetch!r}")
@@ -56,5 +56,5 @@ def check_prefetch(prefetch: int, name: str = "prefetch") -> int:
 
 
 def replenish_limit(prefetch: int) -> int:
-    """After how many consumed items to request as many again: 75 % of `prefetch`, at least 1."""
+    """Return after how many items to request as many again: 75 % of `prefetch`, at least 1."""
     return prefetch - (prefetch >> 2)

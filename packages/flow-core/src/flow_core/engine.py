@@ -1,4 +1,4 @@
-"""Where a flow runs: in this process, or wherever an installed engine moves its source."""
+"""Engines: they run a flow in this process, or where an installed engine moves its source."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ __all__ = ["OPTIONS", "Engine", "EngineOptions", "LocalEngine", "local_engine"]
 T = TypeVar("T")
 
 OPTIONS: Final = ("master", "remote", "spool")
-"""What an engine may heed of `EngineOptions`; all of them have the name and `brief`."""
+"""The options of `EngineOptions` that an engine may support; all support the name and `brief`."""
 
 
 @final
 @dataclass(frozen=True)
 class EngineOptions:
-    """What the user asked of an engine; one that has no use for an option is never given it.
+    """The user's options for an engine; an engine never gets an option that it does not support.
 
     Args:
         master: the address of a cluster's master, for example ``local[*]``.
         remote: the address of a server that keeps the session, for example ``sc://host:15002``.
-        spool: a folder or address that this process and the cluster reach, for what is sent there.
-        name: what the job is called in the cluster's own tools.
-        brief: whether little is to run, so that starting soon counts more than running fast.
+        spool: a folder or address that this process and the cluster can reach, for data that is
+            sent there.
+        name: the name of the job in the cluster's own tools.
+        brief: whether the job is small, so that a fast start matters more than a fast run.
     """
 
     master: str | None = None
@@ -41,7 +42,7 @@ class EngineOptions:
 
 
 class Engine(Protocol):
-    """A place that flows can be moved to, with whatever session it needs already open.
+    """A place that flows can be moved to, with an open session if it needs one.
 
     A program that takes one runs unchanged on each of them:
 
@@ -56,16 +57,16 @@ class Engine(Protocol):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name that ``flow run --on`` knows it by."""
+        """The name for ``flow run --on``."""
 
     @property
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
-        """What a user may want to know about the session, such as its master and version."""
+        """Facts about the session for a user, such as its master and version."""
 
     @abstractmethod
     def place(self, flow: Flow[T], /) -> Flow[T]:
-        """The same flow with its first source, and the stages that can follow it, moved here."""
+        """Return the same flow, with its first source and the stages that can follow it here."""
 
 
 @final
@@ -82,20 +83,20 @@ class LocalEngine(Engine):
     @property
     @override
     def facts(self) -> Mapping[str, str]:
-        """There are none."""
+        """Return no facts."""
         return {}
 
     @override
     def place(self, flow: Flow[T], /) -> Flow[T]:
-        """Returns `flow` itself."""
+        """Return `flow` itself."""
         return flow
 
 
 @contextmanager
 def local_engine(options: EngineOptions | None = None) -> Generator[Engine, None, None]:
-    """The engine ``local``, which has no session to open or close.
+    """Return the engine ``local``, which has no session to open or close.
 
     Args:
-        options: as every engine gets them; there is nothing in them to heed.
+        options: as for every engine; it supports none of them.
     """
     yield LocalEngine()

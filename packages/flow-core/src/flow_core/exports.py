@@ -1,4 +1,4 @@
-"""What a package exports, and loads when it is first used."""
+"""The exports of a package, which are loaded when they are first used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def exported(
         owner: the name of the package.
         places: the names that it exports, by the modules that have them. A module of the package
             begins with a dot.
-        modules: its modules that are attributes of it before anybody has imported them.
+        modules: its modules that are attributes of it before they were imported.
     """
     where = {name: module for module, names in places.items() for name in names}
     where |= {name: f".{name}" for name in modules}

@@ -1,4 +1,4 @@
-"""In debug mode: which part of a flow has held its event loop for long."""
+"""In debug mode: reports the part of a flow that has held its event loop for long."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ async def watched(awaited: Awaitable[T], label: str) -> T:
     That is for more than ``loop.slow_callback_duration``, which is 0.1 seconds unless it is set.
 
     Args:
-        awaited: a coroutine, or what else can be awaited.
-        label: the operator and its place, for the message.
+        awaited: a coroutine, or another awaitable.
+        label: the operator and where it was assembled, for the message.
     """
     return await _steps(awaited, label)
 
 
 @coroutine
-def _steps(awaited: Awaitable[T], label: str) -> Generator[Any, Any, T]:  # Any: the loop's own
+# Any: the loop's own types.
+def _steps(awaited: Awaitable[T], label: str) -> Generator[Any, Any, T]:
     steps = awaited.__await__()
     given: Any = None
     raised: BaseException | None = None
@@ -60,11 +61,11 @@ def _steps(awaited: Awaitable[T], label: str) -> Generator[Any, Any, T]:  # Any:
 
 
 def watched_items(items: Iterator[T], label: str) -> Iterator[T]:
-    """Items that an event loop pulls, with a warning of each that holds the loop for long.
+    """Yield items that an event loop pulls, with a warning of each that holds the loop for long.
 
     Args:
-        items: where they come from.
-        label: the flow and its place, for the message.
+        items: the items.
+        label: the flow and where it was assembled, for the message.
     """
     try:
         while True:

@@ -1,7 +1,7 @@
-"""Where a name is missing: what it is called here, where it is, and what to install.
+"""Hints for a missing name: its name here, its place, and the package to install.
 
-The words of other libraries are in ``names.toml``, beside this module. All this is read, and looked
-up, when somebody reads the text of a `NoSuchNameError`.
+The words of other libraries are in ``names.toml``, beside this module. All this is only read and
+looked up when the text of a `NoSuchNameError` is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WORD: Final = re.compile(r"(\w+)(?:\([^()]*\))?(?: \(\w+\))?(?:, |$)")
 _PATH: Final = re.compile(r"`(\w+(?:\.\w+)+)`")
 
 NEAR: Final = 0.75
-"""How alike two names are at least, of which one is taken for a slip of the other."""
+"""The least similarity of two names, one of which may be a typing error for the other."""
 
 _SECTIONS: Final = {
     "instead": "instead: ",
@@ -46,20 +46,20 @@ _PACKAGES: Final = {
     "flow_core.progress": "flow_cli.progress",
     "flow_core.testing": "flow_testing",
 }
-"""Other packages, by the module of the core where people would look for them."""
+"""Other packages, by the module of the core where people may look for them."""
 
 _AS_METHOD: Final = {"ParallelFlow": "no rail has it: go on with sequential() and"}
 
 
 def hint(name: str, owner: str) -> str:
-    """What to say of a name that is missing: what it is called here, or what comes near.
+    """Return what to say of a missing name: its name here, or the closest known name.
 
     Args:
-        name: what was asked for.
-        owner: who has no such name: the full name of a module, or anything else for a flow.
+        name: the name.
+        owner: the object without that name: the full name of a module, or anything else for a flow.
 
     Returns:
-        How the sentence goes on that says what is missing; nothing if nothing is known.
+        The rest of the sentence that says what is missing; empty if nothing is known.
     """
     plain = _plain(name)
     found = (
@@ -79,7 +79,7 @@ def hint(name: str, owner: str) -> str:
 
 
 def words(name: str, *, near: bool = False) -> str:
-    """What to say of a word of another library; nothing if it is none.
+    """Return what to say of a word of another library; an empty text if it is not one.
 
     Args:
         name: the word.
@@ -101,10 +101,10 @@ def command(words: str = "") -> str:
 
 @cache
 def plugged(category: str) -> Mapping[str, str]:
-    """What the packages of this project bring, installed or not, and the distribution of each.
+    """Return the names that this project's packages register, with their distributions.
 
     Args:
-        category: that of the records that they register, such as ``operator``.
+        category: the category of the records, such as ``operator``.
     """
     if category == "source":
         others = {name: _distribution(path) for name, path in tables()["packages"].items()}
@@ -142,12 +142,12 @@ def _words() -> Mapping[str, str]:
 
 @cache
 def tables() -> Mapping[str, Mapping[str, Any]]:  # Any: a text, or three words
-    """What ``names.toml`` says."""
+    """Return the tables of ``names.toml``."""
     return tomllib.loads(resources.files("flow_core").joinpath("names.toml").read_text("utf-8"))
 
 
 def _as_method(plain: str, owner: str) -> str:
-    """Which method it is, if the name is that of one."""
+    """Return which method it is, if the name is that of a method."""
     for name in (plain, f"spark.{plain}"):
         if _method(name) is not None:
             where = "it is a method of Flow:" if owner in sys.modules else "here it is"
@@ -156,7 +156,7 @@ def _as_method(plain: str, owner: str) -> str:
 
 
 def _in_package(name: str, owner: str) -> str:
-    """Where a name is that is looked for in the core, and has a package of its own."""
+    """Return the place of a name that may be looked for in the core, and has a separate package."""
     own = _PACKAGES.get(f"{owner}.{name}")
     if own is not None:
         what = "module" if "." in own else "package"
@@ -166,7 +166,7 @@ def _in_package(name: str, owner: str) -> str:
 
 
 def _elsewhere(name: str, owner: str) -> str:
-    """Where a name is that a module of this project has."""
+    """Return the place of a name in a module of this project."""
     for each in (name, _plain(name)):
         if each in _names() and owner != "flow_core":
             return f"it is {_shown(each) if each.islower() else f'flow_core.{each}'}"
@@ -181,7 +181,7 @@ def _elsewhere(name: str, owner: str) -> str:
 
 
 def _of_plugins(name: str) -> str:
-    """Where a name is that a plugin has registered."""
+    """Return the place of a name that a plugin has registered."""
     host = plugin_host()
     namespace = host.namespaces.get(name)
     if namespace is not None:
@@ -197,14 +197,14 @@ def _of_plugins(name: str) -> str:
 
 
 def _method(name: str) -> Callable[..., object] | None:
-    """A method of `Flow`, or one that is found under ``flow.spark``."""
+    """Return a method of `Flow`, or one under ``flow.spark``."""
     space, _, word = name.rpartition(".")
     found = getattr(SparkWords if space else Flow, word, None)
     return found if callable(found) and word[0] != "_" else None
 
 
 def _shown(name: str) -> str:
-    """A method or function with the arguments that it needs, and what to install for it."""
+    """Describe a method or function with the arguments that it needs, and its package."""
     method = _method(name)
     if method is None and name not in _names():
         found = plugin_host().operators.get(name)
@@ -230,7 +230,7 @@ def _package(name: str) -> str | None:
 
 
 def _install(package: str | None) -> str:
-    """What to say of a package that is not installed."""
+    """Return what to say of a package that is not installed."""
     if package is None or _is_installed(package.replace("-", "_")):
         return ""
     return f" (pip install {package})"
@@ -245,7 +245,7 @@ def _distribution(module: str) -> str:
 
 
 def _names() -> Sequence[str]:
-    """What the core exports."""
+    """Return the exports of the core."""
     names: Sequence[str] = import_module("flow_core").__all__
     return names
 
@@ -256,12 +256,12 @@ def _public(owner: str) -> list[str]:
 
 
 def words_of(cell: str) -> Iterator[str]:
-    """The names in a cell of the table, as Python writes them."""
+    """Yield the names in a cell of the table, as Python writes them."""
     return map(_plain, _WORD.findall(cell))
 
 
 def _plain(name: str) -> str:
-    """A name as Python writes it: ``flat_map`` for ``flatMap``."""
+    """Return a name as Python writes it: ``flat_map`` for ``flatMap``."""
     return _HUMP.sub("_", name).lower()
 
 

@@ -1,6 +1,6 @@
-"""What runs right now: a look at each link between a subscriber and its source.
+"""A look at the running flow: at each link between a subscriber and its source.
 
-The links of a running flow (its subscriptions and subscribers) tell about themselves by a method
+The links of a running flow (its subscriptions and subscribers) describe themselves by a method
 ``statistics()``. `links` walks them upstream, and `report` makes a table of them.
 
 >>> import flow_core as flow
@@ -26,33 +26,34 @@ T = TypeVar("T")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """A look at one link of a running flow, at one moment.
+    """The state of one link of a running flow, at one moment.
 
-    It refers to the next link upstream as long as it is kept, and to nothing downstream.
+    While it is kept, it refers to the next link upstream, and to nothing downstream.
 
     Args:
         operator: the operator, the stages or the source, as text.
         requested: items that the downstream has requested and not got yet; `UNBOUNDED` for any
-            number. None if nobody counts: the link only passes requests on, the items are polled,
-            or a loop runs right now, or waits for items, with a part of the demand.
+            number. None if they are not counted: the link only passes requests on, the items are
+            polled, or a loop is running or waiting for items with a part of the demand.
         buffered: items that wait here.
         capacity: items that may wait here: the prefetch. None if there is no such limit.
         cancelled: whether it was stopped before its upstream has ended: from below, by a failure,
-            or since a stage has had enough.
-        terminated: whether it is over: its downstream hears nothing more.
-        error: what waits to be signalled.
-        fusion: what it has granted to its downstream, which then polls.
-        name: what `Flow.name` has called it; the last one of a loop.
-        tags: what `Flow.tag` has added, each as key and value.
-        upstream: the link above, or None: this is the first, or it was let go at the end.
+            or since a stage needs no more items.
+        terminated: whether it has ended: its downstream gets nothing more.
+        error: the error that is still to be signalled.
+        fusion: the fusion that it has granted to its downstream, which then polls.
+        name: the name from `Flow.name`; the last one of a loop.
+        tags: the tags from `Flow.tag`, each as key and value.
+        upstream: the link above; None if this is the first one, or the link above was dropped at
+            the end.
         inners: links of inner flows that run right now; of a connectable, its processor.
-        subscribers: of a processor or a connectable, how many it serves. What they have requested
-            is then the smallest demand among them, and 0 without subscribers.
-        held_back_by: those of them without demand, who hold the others or the source back.
+        subscribers: of a processor or a connectable, how many it serves. `requested` is then the
+            smallest demand among them, and 0 without subscribers.
+        held_back_by: those of them without demand, which hold the others or the source back.
         waiting: the subscribers that wait for the next connection.
         connected: whether a connectable runs; of a processor for one subscriber, whether that has
-            come, be it gone again or not. None of all others.
-        flow: of a subscriber, what it has subscribed to.
+            come, even if it has gone again. None for all others.
+        flow: of a subscriber, the flow that it has subscribed to.
     """
 
     operator: str
@@ -76,22 +77,23 @@ class Statistics:
 
 @runtime_checkable
 class Scannable(Protocol):
-    """What tells about itself while it runs: a link of a flow, or a processor.
+    """An object that describes its state while it runs: a link of a flow, or a processor.
 
-    ``statistics()`` may be called from any thread at any time. It takes no lock and calls nobody,
-    so that it disturbs nothing; while other threads work, the figures are a moment apart.
+    ``statistics()`` may be called from any thread at any time. It takes no lock and calls no other
+    code, so that it disturbs nothing; while other threads work, the figures may be from slightly
+    different moments.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def statistics(self) -> Statistics:
-        """A look at this moment."""
+        """Return the state at this moment."""
         ...
 
 
 def links(handle: object) -> Iterator[Statistics]:
-    """The links of a running flow, from `handle` upstream.
+    """Yield the links of a running flow, from `handle` upstream.
 
     >>> import flow_core as flow
     >>> handle = flow.never().subscribe(prefetch=4)
@@ -101,8 +103,8 @@ def links(handle: object) -> Iterator[Statistics]:
     Thread: any.
 
     Args:
-        handle: what `Flow.subscribe` returns, a subscription, or a processor. Of an object that
-            tells nothing about itself, only what it is.
+        handle: the result of `Flow.subscribe`, a subscription, or a processor. For an object that
+            does not describe itself, only its name.
     """
     at: object | None = handle
     seen: set[int] = set()
@@ -114,7 +116,7 @@ def links(handle: object) -> Iterator[Statistics]:
 
 
 def report(handle: object) -> str:
-    """A table of the links of a running flow, downstream first.
+    """Return a table of the links of a running flow, downstream first.
 
     >>> import flow_core as flow
     >>> handle = flow.never().name("quiet").subscribe(prefetch=4)
@@ -145,10 +147,10 @@ def report(handle: object) -> str:
 
 
 def snapshot(items: Collection[T]) -> tuple[T, ...]:
-    """What is in a deque at one moment, while other threads change it.
+    """Return the items of a deque at one moment, while other threads change it.
 
     Args:
-        items: without a GIL, to copy it fails where another thread is at it; then once more.
+        items: without a GIL, copying fails while another thread changes it; then it is tried again.
     """
     while True:
         try:

@@ -1,6 +1,6 @@
-"""What is imported when it is first used: higher modules of this package, and slow ones of Python.
+"""Imports at the first use: of higher modules of this package, and of slow ones of Python.
 
-`flow_core` says how to get the higher ones when it is imported, as it is before any of its modules.
+`flow_core` sets how to import the higher ones when it is imported, before any of its modules is.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ if TYPE_CHECKING:
 __all__ = ["fill_in", "hints", "later", "plugin_host"]
 
 hints: Callable[[], ModuleType]
-"""Gives `flow_core.hints`, which knows all names of the library."""
+"""Returns `flow_core.hints`, which knows all names of the library."""
 
 plugin_host: Callable[[], PluginHost]
 """See `flow_core.plugins.plugin_host`."""
 
 
 def fill_in(to_hints: Callable[[], ModuleType], to_plugins: Callable[[], PluginHost]) -> None:
-    """Say how what is above is had.
+    """Set how the functions above import their modules.
 
     Args:
-        to_hints: imports `hints`, and gives it.
-        to_plugins: imports the host of the plugins, and gives it.
+        to_hints: imports `hints`, and returns it.
+        to_plugins: imports the host of the plugins, and returns it.
     """
     global hints, plugin_host
     hints, plugin_host = to_hints, to_plugins
 
 
-def later(name: str, namespace: dict[str, Any]) -> ModuleType:  # Any: as `globals` returns it
-    """Return a module that is imported, and takes its own place, when a name in it is asked for.
+# Any: the type that `globals` returns.
+def later(name: str, namespace: dict[str, Any]) -> ModuleType:
+    """Return a module that imports itself, and replaces the variable, when a name in it is used.
 
     Args:
-        name: that of the module, which is a variable.
+        name: the name of the module, and of the variable.
         namespace: the variables.
     """
     return _Later(name, namespace)
@@ -45,7 +46,7 @@ def later(name: str, namespace: dict[str, Any]) -> ModuleType:  # Any: as `globa
 
 @final
 class _Later(ModuleType):
-    """Runs `later`."""
+    """The module that `later` returns."""
 
     def __init__(self, name: str, namespace: dict[str, Any]) -> None:
         super().__init__(name)

@@ -1,4 +1,4 @@
-"""Methods of a package of your own, found under its name: ``flow.acme.smooth()``."""
+"""Methods of your own package, under its name: ``flow.acme.smooth()``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N = TypeVar("N", bound=type)
 
 
 def register_namespace(name: str) -> Callable[[N], N]:
-    """Let a class give its methods to every flow, under a name.
+    """Register a class whose methods every flow gets, under a name.
 
     >>> import flow_core as flow
     >>> from typing import Generic, TypeVar
@@ -31,17 +31,17 @@ def register_namespace(name: str) -> Callable[[N], N]:
     >>> list(flow.range(2).pipe(Docs).twice())
     [0, 0, 1, 1]
 
-    The second form is for type checkers, which cannot know what has been registered. It is the
-    module of the class that registers it, when it is imported.
+    The second form is for type checkers, which cannot know what was registered. The module of the
+    class registers it, when it is imported.
 
     Args:
-        name: a lower-case name that a `Flow` has not. That of the package, as a rule.
+        name: a lower-case name that a `Flow` does not have; usually that of the package.
 
     Returns:
-        What decorates the class, which is called with the flow.
+        A decorator for the class, which is called with the flow.
 
     Raises:
-        ValueError: if a flow has the name already, or it is none.
+        ValueError: if a flow has the name already, or it is not a valid name.
         FlowError: if another class is registered under it.
     """
     if not name.isidentifier() or name.startswith("_") or name != name.lower():

@@ -1,4 +1,4 @@
-"""Signals as items: what `Flow.materialize` gives and `Flow.dematerialize` takes."""
+"""Signals as items: `Flow.materialize` gives them and `Flow.dematerialize` takes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OnError:
     """The flow failed.
 
     Args:
-        error: what it failed with.
+        error: the error.
     """
 
     error: BaseException
@@ -37,7 +37,7 @@ class OnError:
 @final
 @dataclass(frozen=True, slots=True)
 class OnComplete:
-    """The flow ended as it should."""
+    """The flow completed."""
 
 
 Notification: TypeAlias = OnNext[T_co] | OnError | OnComplete

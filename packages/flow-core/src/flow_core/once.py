@@ -1,4 +1,4 @@
-"""Iterators give their items once; flows run as often as somebody subscribes."""
+"""Iterators give their items once; flows run once for each subscription."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def once(items: Iterable[T], name: str) -> Iterable[T]:
-    """`items`, but an iterator serves one run only, and says so to the next one.
+    """Return `items`; but an iterator serves one run only, and raises an error in the next one.
 
     Args:
         items: any iterable.
@@ -28,11 +28,11 @@ def once(items: Iterable[T], name: str) -> Iterable[T]:
 
 
 def spent(label: str, iterator: object) -> FlowError:
-    """The error for a run that an iterator has nothing for.
+    """Return the error for a run for which an iterator has no items left.
 
     Args:
-        label: what was to be iterated over, and where that was assembled.
-        iterator: has given its items before.
+        label: the operator or source, and where it was assembled.
+        iterator: the iterator, which has given its items before.
     """
     kind = type(iterator).__name__
     return FlowError(
@@ -43,13 +43,13 @@ def spent(label: str, iterator: object) -> FlowError:
 
 
 def refuse_again(made: object, mapper: object) -> None:
-    """Raises FlowError if `made`, which `mapper` has given twice in a row, is an iterator."""
+    """Raise FlowError if `made`, which `mapper` has given twice in a row, is an iterator."""
     if hasattr(made, "__next__"):
         raise spent(f"{describe(mapper)} gave the same object for two items", made)
 
 
 def _has_ended(iterator: object) -> bool:
-    """Whether it is a generator without a frame: whoever has run it, there is nothing left."""
+    """Return whether it is a generator without a frame, which has no items left."""
     if isinstance(iterator, GeneratorType):
         return iterator.gi_frame is None
     return isinstance(iterator, AsyncGeneratorType) and iterator.ag_frame is None
@@ -60,8 +60,8 @@ class Once(Iterable[T], Generic[T]):
     """An iterator, for one run.
 
     Args:
-        iterator: is handed to the first who asks.
-        label: the operator and its place, for the others.
+        iterator: the first run gets it.
+        label: the operator and where it was assembled, for the other runs.
     """
 
     __slots__ = ("_first", "_label", "iterator")
@@ -75,7 +75,7 @@ class Once(Iterable[T], Generic[T]):
         iterator = self.iterator
         made = iter(iterator)
         if made is not iterator:
-            return made  # it has a __next__, and gives a new iterator all the same
+            return made  # it has a __next__, and still gives a new iterator
         if _has_ended(iterator):
             raise spent(self._label, iterator)
         try:
@@ -93,8 +93,8 @@ class AsyncOnce(AsyncIterable[T], Generic[T]):
     """An asynchronous iterator, for one run; see `Once`.
 
     Args:
-        iterator: is handed to the first who asks.
-        label: the operator and its place, for the others.
+        iterator: the first run gets it.
+        label: the operator and where it was assembled, for the other runs.
     """
 
     __slots__ = ("_first", "_iterator", "_label")

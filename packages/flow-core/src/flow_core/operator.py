@@ -1,4 +1,4 @@
-"""What `Flow.pipe` takes."""
+"""`Operator`: the argument of `Flow.pipe`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 @final
 class Operator(Generic[In_contra, Result_co]):
-    """What a flow is piped into, and what comes of it: another flow, a connectable, a DataFrame.
+    """A step that a flow is piped into, and its result: another flow, a connectable, a DataFrame.
 
-    A third party writes a plain function that returns one:
+    Third parties write a plain function that returns one:
 
     >>> from flow_core import Flow, Operator
     >>> def doubled() -> Operator[int, Flow[int]]:
@@ -30,11 +30,11 @@ class Operator(Generic[In_contra, Result_co]):
 
     Args:
         name: the operator's name in messages and in `flow explain`.
-        apply: what it makes of a flow.
+        apply: returns the result for a flow.
         detail: its arguments, for messages.
-        moves: whether it says in which thread what follows runs, as ``observe_on`` does. Functions
-            that `Flow.subscribe` is given are called there then; otherwise, in an event loop, they
-            are called in that loop.
+        moves: whether it decides in which thread the rest runs, as ``observe_on`` does. Functions
+            that are given to `Flow.subscribe` are called there then; otherwise, in an event loop,
+            they are called in that loop.
     """
 
     __slots__ = ("_apply", "detail", "moves", "name")
@@ -53,7 +53,7 @@ class Operator(Generic[In_contra, Result_co]):
         self._apply: Callable[[Flow[Any]], Result_co] = apply  # Any: In, which a slot cannot be
 
     def apply(self, flow: Flow[In_contra]) -> Result_co:
-        """What this operator makes of `flow`."""
+        """Return the result of this operator for `flow`."""
         return self._apply(flow)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""What makes operators for `Flow.pipe` that are not methods of `Flow`.
+"""Functions that make operators for `Flow.pipe` and are not methods of `Flow`.
 
-`stage` makes one of a stage of your own, `lift` one of a function of subscribers; `serialize` comes
-with the core.
+`stage` makes one of your own stage, `lift` one of a function of subscribers; `serialize` comes with
+the core.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 def stage(made: Stage[T, R]) -> Operator[T, Flow[R]]:
-    """`made` as an operator: the last line of a user-defined stage's factory.
+    """Return `made` as an operator: the last line of a user-defined stage's factory.
 
     >>> import flow_core as flow
     >>> EVERY = flow.Template(
@@ -42,7 +42,7 @@ def stage(made: Stage[T, R]) -> Operator[T, Flow[R]]:
     return Operator(made.name, lambda flow: flow._then(made.located()), repr(made))
 
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
 
     def __getattr__(name: str) -> object:
         no_such_name(__name__, name)

@@ -33,13 +33,13 @@ R = TypeVar("R")
 _CONTAINERS: Final = (dict, list, tuple)
 _HOLDERS: Final = (CellType, MethodType, partial)
 _FEW: Final = 100
-"""Who looks for a flow in a function's data does not go through more of them."""
+"""The search for a flow in a function's data stops after this number of objects."""
 
 _INNER: Final = ".__wrapped__"
 
 _PULL: Final = Form.PULL
 _FORMS: Final = (("first", Form.CALL), ("list", Form.LIST))
-"""What is one function if one loop is all that it takes."""
+"""Methods that are one function if one loop does everything."""
 
 
 @final
@@ -47,7 +47,7 @@ class OpenSource(IterableSource[Never]):
     """Stands for items that are not there yet.
 
     Args:
-        name: of the function that says what becomes of them.
+        name: the name of the function that was prepared.
     """
 
     __slots__ = ("_name", "traced")
@@ -55,7 +55,7 @@ class OpenSource(IterableSource[Never]):
     def __init__(self, name: str) -> None:
         self._name = name
         self.traced = False
-        """The function has been called, and what it gave is known."""
+        """True when the function was called, and its result is known."""
 
     @override
     def iterate(self) -> Iterator[Never]:
@@ -76,15 +76,15 @@ class OpenSource(IterableSource[Never]):
 
 @final
 class Prepared(Generic[T, R]):
-    """What `prepare` makes: what becomes of items that are given later.
+    """The result of `prepare`: a flow for items that are given later.
 
-    Called with items, or with a flow of them, it gives the flow of what becomes of them. So it goes
-    wherever a function of a flow does, such as `Flow.pipe`, and wherever a function that gives a
-    flow does, such as ``flat_map``. Pickles as the function that was prepared.
+    Called with items, or with a flow of them, it returns the flow of their results. So it can be
+    used in place of a function of a flow, such as in `Flow.pipe`, and in place of a function that
+    returns a flow, such as in ``flat_map``. It is pickled as the function that was prepared.
 
     Args:
-        function: what was prepared.
-        flow: what it made of an open input.
+        function: the function that was prepared.
+        flow: its result for an open input.
     """
 
     def __init__(self, function: Callable[[Flow[T]], Flow[R]], flow: Flow[R]) -> None:
@@ -94,7 +94,7 @@ class Prepared(Generic[T, R]):
         self.flow: Final = flow
         """The flow, whose source stands for the items."""
         self._shape: Shape | None = None
-        """If one loop is all that it takes."""
+        """The shape, if one loop does everything."""
         self._args: tuple[object, ...] = ()
         if isinstance(flow._source, OpenSource) and flow._args is not None:
             node = flow._placed()
@@ -106,10 +106,10 @@ class Prepared(Generic[T, R]):
                     vars(self)[name] = MethodType(called, self)
 
     def __call__(self, items: Convertible[T]) -> Flow[R]:
-        """The flow of what becomes of `items`.
+        """Return the flow of the results for `items`.
 
         Args:
-            items: a flow, or what `from_` makes one of; a str gives its characters.
+            items: a flow, or anything that `from_` converts; a str gives its characters.
         """
         if type(items) in ITERATED:
             source = ItemsSource(once(cast("Iterable[T]", items), "from_iterable"))
@@ -121,7 +121,7 @@ class Prepared(Generic[T, R]):
         return _behind(given, self.flow)
 
     def first(self, items: Iterable[T]) -> R:
-        """The first item of what becomes of `items`; blocks, and cancels the rest.
+        """Return the first of the results for `items`, and cancel the rest; blocks.
 
         >>> import flow_core as flow
         >>> longest = flow.prepare(lambda words: words.map(len).max())
@@ -137,7 +137,7 @@ class Prepared(Generic[T, R]):
         return self(items).first()  # unless all of it is one function, see __init__
 
     def list(self, items: Iterable[T]) -> builtins.list[R]:
-        """All that becomes of `items`; blocks.
+        """Return all results for `items`; blocks.
 
         >>> import flow_core as flow
         >>> lengths = flow.prepare(lambda words: words.map(len))
@@ -151,9 +151,9 @@ class Prepared(Generic[T, R]):
 
     @cached_property
     def spliced(self) -> Spliced[R] | None:
-        """Its stages, to be put into the loop of an operator that calls it for each item.
+        """Return its stages, to be put into the loop of an operator that calls it for each item.
 
-        None unless they make one or none of each item, whatever came before it.
+        None unless they make at most one item of each, independently of the items before.
         """
         shape = self._shape
         if shape is None or not all(one.alone and not one.expands for one in shape.templates):
@@ -162,7 +162,7 @@ class Prepared(Generic[T, R]):
         return made if made.single else None
 
     def last(self, items: Iterable[T]) -> R:
-        """The last of what becomes of `items`; blocks. See `Flow.last`.
+        """Return the last of the results for `items`; blocks. See `Flow.last`.
 
         Args:
             items: see `__call__`.
@@ -170,18 +170,18 @@ class Prepared(Generic[T, R]):
         return self(items).last()
 
     def single(self, items: Iterable[T]) -> R:
-        """The only item that becomes of `items`; blocks. See `Flow.single`.
+        """Return the only result for `items`; blocks. See `Flow.single`.
 
         Args:
             items: see `__call__`.
         """
         return self(items).single()
 
-    def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: the declared result of object.__reduce__
         function = self.__wrapped__
         name = getattr(function, "__qualname__", "")
         if _found(function, name) is self:
-            # As a decorator it has taken the place where picklers would look for the function.
+            # As a decorator it has replaced the function under the name where picklers look for it.
             function.__qualname__ = name + _INNER
         return prepare, (function,)
 
@@ -205,12 +205,12 @@ _OPENED: Final = Template(
 
 @final
 class Spliced(Generic[R]):
-    """The stages of what was prepared, in a loop over what it would be called with.
+    """The stages of a prepared function, in a loop over the items that it would be called with.
 
     Args:
-        flow: what was prepared.
-        shape: of its stages.
-        args: those of all stages.
+        flow: the prepared flow.
+        shape: the shape of its stages.
+        args: the arguments of all stages.
     """
 
     def __init__(self, flow: Flow[R], shape: Shape, args: tuple[object, ...]) -> None:
@@ -220,25 +220,29 @@ class Spliced(Generic[R]):
 
     @property
     def single(self) -> bool:
-        """Whether all of it fits into one loop."""
+        """Return whether all of it fits into one loop."""
         return self._shape.single
 
     def iterate(
         self, outer: Iterator[Any], most: int, others: builtins.list[Any]
-    ) -> Iterator[R]:  # Any: whatever it would be called with
-        """What becomes of all items of what `outer` gives, up to what is not a list, str, ….
+    ) -> Iterator[R]:  # Any: the type that it would be called with
+        """Yield the results for all items of the inputs in `outer`, up to one that is not a list, ….
 
         Args:
-            outer: stays open.
-            most: items that each may have.
-            others: gets the first that is something else, or has more; the loop then ends.
+            outer: the inputs; it stays open.
+            most: how many items each may have.
+            others: gets the first input that is something else, or has more items; the loop then
+                ends.
         """
         args = (ITERATED, most, others, *self._args)
         loop: Iterator[R] = self._shape.loop(_PULL)(outer, None, self, args)
         return loop
 
     def _staged(self) -> Program[Any, Any]:
-        """See `Staged`. The first stage, and one that looks for None, are nobody's."""
+        """Return the program; see `Staged`.
+
+        Its first stage, and one that checks for None, have no owner.
+        """
         stages = self._flow._stages()
         own = len(self._shape.templates) - len(stages)
         program = Program.of(self._shape, (ITERATED, 0, None, *self._args), ())
@@ -247,7 +251,7 @@ class Spliced(Generic[R]):
 
 
 def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
-    """Assemble a flow once, for many short runs over other items. Also a decorator.
+    """Assemble a flow once, for many short runs with other items. Also a decorator.
 
     >>> import flow_core as flow
     >>> @flow.prepare
@@ -266,16 +270,17 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
     there are only synchronous operators, it is one call of a compiled loop.
 
     Args:
-        function: what it makes of the flow, it makes of all: it is not called again for others.
+        function: returns a flow for the open input. It is called only once.
 
     Returns:
-        What runs it: ``first``, ``list``, ``last`` and ``single`` of items; called with items or a
-        flow, it gives a flow.
+        An object that runs it: ``first``, ``list``, ``last`` and ``single`` of items; called with
+            items or a
+        flow, it returns a flow.
 
     Raises:
-        TypeError: if `function` gives no flow.
-        FlowError: if it asks for items; if the flow that it gives begins elsewhere; or if that
-            reads its input twice.
+        TypeError: if `function` does not return a flow.
+        FlowError: if it reads items; if the flow that it returns begins elsewhere; or if that reads
+            its input twice.
     """
     way = "it assembles a flow, which may have steps that await: map_concurrent(), for one"
     refuse_coroutine_function("prepare", function, way)
@@ -311,7 +316,7 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
 
 
 def _behind(flow: Flow[Any], prepared: Flow[R]) -> Flow[R]:
-    """What was prepared, put together anew behind `flow`; take(0), for one, does not need it."""
+    """Put the prepared operators behind `flow` again; take(0), for one, does not need it."""
     return moved(prepared, lambda first: flow if isinstance(first._source, OpenSource) else first)
 
 
@@ -321,11 +326,11 @@ def _place(function: Callable[..., object]) -> str | None:
 
 
 def _other_use(flow: Flow[Any], source: OpenSource) -> Flow[Any] | None:
-    """A flow over `source` that an operator or a function of the user has kept; None if none has.
+    """Return a flow over `source` that an operator or a function of the user has kept, or None.
 
     Args:
-        flow: one that has been put together anew over something else.
-        source: what it was put together over before.
+        flow: a flow that was put together again over another source.
+        source: the source before that.
     """
     known: set[int] = set()
     held: list[object] = [flow]
@@ -343,8 +348,8 @@ def _is_over(one: object, source: OpenSource) -> TypeGuard[Flow[Any]]:
     return isinstance(one, Flow) and one._source is source
 
 
-def _held(one: object) -> list[Any]:  # Any: as get_referents gives them
-    """What a function of the user, or something of this library, refers to."""
+def _held(one: object) -> list[Any]:  # Any: as get_referents returns them
+    """Return what a function of the user, or an object of this library, refers to."""
     if isinstance(one, FunctionType):
         return [one.__closure__, one.__defaults__]  # not the globals of its module
     if isinstance(one, _CONTAINERS):
@@ -358,7 +363,7 @@ def _named(function: Callable[..., object]) -> str:
 
 
 def _found(function: Callable[..., object], name: str) -> object:
-    """What is under the name of a function, where picklers look for it."""
+    """Return the object under the name of a function, where picklers look for it."""
     found: object = modules.get(getattr(function, "__module__", None) or "")
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -1,4 +1,4 @@
-"""What operators of other packages give and take: the types are here, so that all can name them."""
+"""Types of items of other packages' operators, here so that all packages can name them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ V_co = TypeVar("V_co", covariant=True)
 
 @final
 class GroupedFlow(Flow[V_co], Generic[K_co, V_co]):
-    """A flow of the items of one key; what its operators make of it is a `Flow`.
+    """A flow of the items of one key; its operators give a `Flow`.
 
     >>> import flow_core as flow
     >>> group = GroupedFlow("even", flow.just(2, 4))
@@ -26,8 +26,8 @@ class GroupedFlow(Flow[V_co], Generic[K_co, V_co]):
     ('even', ['2', '4'])
 
     Args:
-        key: what its items have in common.
-        source: of its items; that of `group_by` is for one subscriber.
+        key: the key of the items.
+        source: the source of its items; that of `group_by` is for one subscriber.
     """
 
     __slots__ = ("key",)
@@ -41,7 +41,7 @@ class GroupedFlow(Flow[V_co], Generic[K_co, V_co]):
 
 
 class Timestamped(NamedTuple, Generic[T]):
-    """An item, and when it came."""
+    """An item, and the time at which it came."""
 
     item: T
     time_s: float
@@ -63,12 +63,13 @@ class FailureHandling(Enum):
     ERROR = auto()
     """The rail fails."""
     STOP = auto()
-    """The rail completes; the other rails get what still comes."""
+    """The rail completes; the other rails get the further items."""
     SKIP = auto()
     """The item is left out."""
     RETRY = auto()
-    """The function is called again with the same item; without bound, if it always raises."""
+    """The function is called again with the same item; without limit, if it always raises."""
 
 
 FailurePolicy: TypeAlias = FailureHandling | Callable[[int, BaseException], FailureHandling]
-"""One of them; or a function of how often it has been tried with this item, and of the error."""
+"""A `FailureHandling`; or a function of the number of tries so far with this item, and of the
+error, that returns one."""

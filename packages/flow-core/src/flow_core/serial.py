@@ -1,8 +1,8 @@
 """Serialisation: one drainer at a time, and no lost wake-up.
 
 Every operator that is signalled from several threads works the same way: publish the work (append
-to a queue, raise the demand, set a flag), then call `SerialDrain.signal`. One thread gets in
-and does all that is visible; the others return at once, and what they published is seen.
+to a queue, raise the demand, set a flag), then call `SerialDrain.signal`. One thread gets in and
+does all the work that it sees; the others return at once, and their work is seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 HAS_GIL: Final[bool] = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Whether all see what one thread has stored at once, in the same order."""
+"""Whether all threads see what one of them has stored at once, in the same order."""
 
 
 @enum.unique
@@ -32,16 +32,16 @@ class Busy(enum.Enum):
 
 
 BUSY: Final = Busy.BUSY
-"""What `Exclusive.alone` returns instead of a result when another caller has the permit."""
+"""The result of `Exclusive.alone` when another caller has the permit."""
 
 
 class Exclusive:
     """The base of objects that work for one thread at a time, and turn the others away.
 
     The permit is an entry of a dict: ``del`` takes it and item assignment gives it back, each
-    atomic under the dict's own lock, with a GIL or without. Ctrl-C loses no permit, whenever
-    it comes: Python looks for signals when a call begins or returns and when a loop jumps back, and
-    none of these stands between the permit that is taken and the ``try`` that gives it back.
+    atomic under the dict's own lock, with a GIL or without. Ctrl-C loses no permit, whenever it
+    comes: Python checks for signals when a call begins or returns and when a loop jumps back, and
+    none of these stands between taking the permit and the ``try`` that gives it back.
     """
 
     __slots__ = ("_permit",)
@@ -63,7 +63,7 @@ class Exclusive:
 
     @property
     def _busy(self) -> bool:
-        """Whether a caller has the permit."""
+        """Return whether a caller has the permit."""
         return 0 not in self._permit
 
 
@@ -73,23 +73,23 @@ class SerialDrain(Exclusive):
     No wake-up is lost:
 
     * A signaller publishes its work, sets `_missed`, and only then tries to take the permit.
-    * If it fails, the holder gives the permit back later, and re-reads `_missed` after that: it
+    * If it fails, the holder gives the permit back later, and reads `_missed` again after that: it
       either sees the flag, or had cleared it after the work was published and before draining.
 
-    Only a drain that starts clears `_missed`. A signaller that reads True after it has published
-    may thus leave it at that: a drain that starts later sees its work. (`leave` keeps the flag.)
+    Only a drain that starts clears `_missed`. So a signaller that reads True after it has published
+    need not do more: a drain that starts later sees its work. (`leave` keeps the flag.)
 
-    `alone` works under the permit without a drain, past the queue. Where its call would cost too
+    `alone` works under the permit without a drain, past the queue. Where calling it would cost too
     much, a subclass does the same by hand.
 
-    A `drain` that raises gives the permit back, so that the object stays usable.
+    If `drain` raises, the permit is given back, so that the object stays usable.
     """
 
     __slots__ = ("_missed",)
 
     def __init__(self) -> None:
         self._missed = False
-        self._permit = {0: True}  # as `Exclusive`, which would cost a call
+        self._permit = {0: True}  # `Exclusive.__init__`, written out: a call would cost
 
     @abstractmethod
     def drain(self) -> None:
@@ -99,17 +99,17 @@ class SerialDrain(Exclusive):
         """Make sure that work published before this call is drained, here or by the holder."""
         self._missed = True
         permit = self._permit
-        if HAS_GIL and 0 not in permit:  # what `del` would find, without its KeyError
+        if HAS_GIL and 0 not in permit:  # `del` without its KeyError
             return
         try:
             del permit[0]
         except KeyError:
             return
-        # As `run_entered`, which is not a call here: Python looks for signals when a call begins,
-        # too.
+        # `run_entered`, written out: Python checks for signals when a call begins, too.
         held = True
         try:
-            self._missed = False  # CPython 3.11 has a jump to what begins a `try` outside of it
+            # On CPython 3.11, a jump to the first instruction of a `try` lies outside of it.
+            self._missed = False
             while True:
                 self.drain()
                 permit[0] = True
@@ -129,7 +129,7 @@ class SerialDrain(Exclusive):
 
     @override
     def alone(self, work: Callable[[A], R], argument: A) -> R | Busy:
-        """Drains what was published meanwhile."""
+        """Call it as `Exclusive` does, then drain what was published meanwhile."""
         permit = self._permit
         try:
             del permit[0]
@@ -145,7 +145,7 @@ class SerialDrain(Exclusive):
     def try_enter(self) -> bool:
         """Take the permit without draining, to hand the drain to an executor.
 
-        True obliges the caller to see that `run_entered` runs, or to call `leave`.
+        If the result is True, the caller has to run `run_entered`, or to call `leave`.
         """
         self._missed = True
         try:
@@ -159,7 +159,10 @@ class SerialDrain(Exclusive):
         self._permit[0] = True
 
     def run_entered(self) -> None:
-        """Drain with the permit that `try_enter` took, until nothing was missed; then leave."""
+        """Drain with the permit that `try_enter` took, until nothing was missed.
+
+        Then give it back.
+        """
         permit = self._permit
         held = True
         try:

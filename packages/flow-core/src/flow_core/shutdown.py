@@ -1,4 +1,4 @@
-"""`Shutdown`: several flows take nothing new, and what is on its way has some time to end."""
+"""`Shutdown`: flows take no new items, and have some time to finish those they have."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ __all__ = ["LIMIT_S", "Ending", "Shutdown"]
 T = TypeVar("T")
 
 LIMIT_S: Final = 8.0
-"""Containers have ten seconds between SIGTERM and their end, if nobody says otherwise."""
+"""Containers have ten seconds between SIGTERM and their end, by default."""
 
 
 class _Overdue(KeyboardInterrupt):
-    """Comes out of what the main thread waits for, when the limit is over: fatal to flows."""
+    """Interrupts what the main thread waits for, when the limit has passed: fatal to flows."""
 
 
 @final
@@ -58,8 +58,8 @@ class Shutdown(Ender, Publisher[object]):
     >>> seen, stop.begun
     ([0, 1, 2, 3], True)
 
-    When it begins, these take nothing new from their sources, and complete. What they have taken
-    goes its way: operators below finish their work, buffers give what they hold.
+    When it begins, these take no new items from their sources, and complete. The items that they
+    have taken are still handled: operators below finish their work, buffers send what they hold.
 
     As a context manager it begins with SIGTERM or Ctrl-C. ``with`` is for a program that waits for
     its flows, ``async with`` for one in an event loop:
@@ -67,17 +67,17 @@ class Shutdown(Ender, Publisher[object]):
     >>> with flow.Shutdown(limit=8) as stop:
     ...     flow.range(3).take_until(stop).run()
 
-    If the block is not left `limit` seconds after it began, what runs in it is cancelled, and the
+    If the block is not left `limit` seconds after it began, the flows in it are cancelled, and the
     block raises FlowTimeoutError. A second signal does at once what it would do without the block.
-    A handler that somebody else has installed, as web servers do, is called, too. The handlers are
-    those of before when the block is left. Signals belong to the main thread: in others, a block
-    watches none and has no limit.
+    A handler that another library has installed, as web servers do, is called, too. The earlier
+    handlers are restored when the block is left. Signals belong to the main thread: in others, a
+    block watches none and has no limit.
 
     It is a publisher, too, that completes when it begins.
 
     Args:
-        limit: how long flows may take to end; None for any time.
-        signals: what a block watches.
+        limit: how long flows may take to end, in seconds; None for any time.
+        signals: the signals that a block watches.
     """
 
     __slots__ = (
@@ -107,12 +107,12 @@ class Shutdown(Ender, Publisher[object]):
         self._limit_s: Final = limit_s
         self._signals: Final = tuple(signal.Signals(each) for each in signals)
         self._may_begin = [True]
-        """Whoever pops it begins."""
+        """Not empty until it begins: the thread that pops the entry begins."""
         self._told: Final = Future[None]()
-        self._before: dict[int, Any] = {}  # Any: as `signal.signal` gives it
-        """The handlers that are put back when the block is left."""
+        self._before: dict[int, Any] = {}  # Any: as `signal.signal` returns it
+        """The handlers that are restored when the block is left."""
         self._signalled = self._overdue = self._late = False
-        """The first signal has come; the limit is over."""
+        """True when the first signal has come; when the limit has passed; when it was too late."""
         self._lock = threading.Lock()
         """Held while the main thread is interrupted."""
         self._left: threading.Event | None = None
@@ -122,26 +122,26 @@ class Shutdown(Ender, Publisher[object]):
 
     @property
     def begun(self) -> bool:
-        """Whether it has begun."""
+        """True when it has begun."""
         return not self._may_begin
 
     @property
     def late(self) -> bool:
-        """Whether its block was left only because the limit was over."""
+        """True if its block was left only because the limit had passed."""
         return self._late
 
     def begin(self) -> None:
-        """Begin now, from any thread. Again, it does nothing."""
+        """Begin now, from any thread. A second call does nothing."""
         try:
             self._may_begin.pop()
         except IndexError:
             return
-        self._set_limit()  # first: what flows do when they complete may take any time
+        self._set_limit()  # first: flows may take any time when they complete
         self._told.set_result(None)
 
     @override
     def subscribe(self, subscriber: Subscriber[object], /) -> None:
-        """It completes when this begins."""
+        """Subscribe; the publisher completes when this begins."""
         from_future(self._told).subscribe(subscriber)
 
     def _ended(self, flow: Flow[T]) -> Flow[T]:
@@ -172,7 +172,8 @@ class Shutdown(Ender, Publisher[object]):
     ) -> None:
         if self._left is not None:
             self._left.set()
-            with self._lock:  # who is about to interrupt has done so, which has no effect now
+            # A thread that was about to interrupt has done so, which has no effect now.
+            with self._lock:
                 pass
         self._unwatch()
         if isinstance(error, _Overdue):
@@ -204,7 +205,7 @@ class Shutdown(Ender, Publisher[object]):
     # -- the limit
 
     def _set_limit(self) -> None:
-        """The limit is counted from now on, if this is in a block."""
+        """Start counting the limit now, if this is in a block."""
         loop, left = self._loop, self._left
         if self._limit_s == math.inf:
             return
@@ -253,7 +254,7 @@ class Shutdown(Ender, Publisher[object]):
             signal.signal(signum, signal.SIG_DFL if handler is None else handler)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
-        """The handler of the signals, in the main thread."""
+        """Handle a signal, in the main thread."""
         if self._overdue:
             self._overdue = False
             if self._left is not None and not self._left.is_set():
@@ -274,20 +275,20 @@ class Shutdown(Ender, Publisher[object]):
 
 
 class Ending:
-    """What has handlers that end the program at once, which a block does not call."""
+    """A class whose handlers end the program at once; a block does not call these."""
 
     __slots__ = ()
 
 
 def _ends(handler: Callable[..., object]) -> bool:
-    """Whether it ends the program at once; what a server installs only tells the server."""
+    """Return whether it ends the program at once; a server's handler only informs the server."""
     function = handler.func if isinstance(handler, partial) else handler
     owner = getattr(function, "__self__", None)
     return function is signal.default_int_handler or isinstance(owner, (asyncio.Runner, Ending))
 
 
 def _do_as(handler: Any, signum: int, frame: FrameType | None) -> None:
-    """Do what a handler does, as `signal.signal` gave it."""
+    """Do what a handler does, as `signal.signal` returned it."""
     if callable(handler):
         handler(signum, frame)
     elif handler != signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""A function's parameters, also where annotations name what only type checkers import."""
+"""A function's parameters, even if annotations use names that only type checkers import."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["resolved", "signature_of"]
 
 
 def signature_of(function: Callable[..., object]) -> inspect.Signature:
-    """The signature of `function`; annotations that cannot be evaluated are their text.
+    """Return the signature of `function`; annotations that cannot be evaluated are their text.
 
     From Python 3.14 on, annotations are evaluated when they are looked at. If one of them fails,
-    all are text, as they are with ``from __future__ import annotations``: see `resolved`.
+    all are text, as with ``from __future__ import annotations``: see `resolved`.
 
     Raises:
-        TypeError: if it is not callable.
-        ValueError: if it has no signature, as some functions in C.
+        TypeError: if `function` cannot be called.
+        ValueError: if it has no signature, like some functions in C.
     """
     try:
         return inspect.signature(function)
@@ -31,11 +31,11 @@ def signature_of(function: Callable[..., object]) -> inspect.Signature:
 
 
 def resolved(annotation: object, function: Callable[..., object]) -> object:
-    """The annotation itself, also if it is text.
+    """Return the annotation itself, even if it is text.
 
     Args:
-        annotation: as `signature_of` has it.
-        function: whose it is.
+        annotation: as in the result of `signature_of`.
+        function: its function.
 
     Returns:
         The annotation, or its text if it needs names that only type checkers import.
@@ -47,7 +47,7 @@ def resolved(annotation: object, function: Callable[..., object]) -> object:
     # A function has globals; a class has those of its module.
     names = cast("dict[str, object]", getattr(inner, "__globals__", None) or vars(module or object))
     try:
-        # The text is that of the program's own code, as the interpreter would evaluate it.
+        # The text is the program's own code, as the interpreter would evaluate it.
         return cast("object", eval(annotation, dict(names)))
     except Exception:
         return annotation

@@ -1,4 +1,4 @@
-"""Where flows end: print, or a file that is complete or not there.
+"""Sinks: print, or write a file that is complete or not there.
 
 A sink is an operator that runs the flow when it is applied:
 
@@ -9,7 +9,7 @@ A sink is an operator that runs the flow when it is applied:
 2
 3
 
-The last line is what it gives: the number of items.
+The last line is its result: the number of items.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _CRLF: Final = "\r\n"
 
 
 def print_items() -> Operator[object, int]:
-    """Prints each item on a line of its own.
+    """Prints each item on a separate line.
 
     Returns:
-        An operator that runs the flow to its end, in the calling thread, and gives the number of
+        An operator that runs the flow to its end, in the calling thread, and returns the number of
         items. Demand: bounded, refilled as items are printed.
     """
 
@@ -61,12 +61,12 @@ def write_lines(path: FilePath, *, encoding: str = "utf-8") -> Operator[object, 
 
     Args:
         path: the file. It is written beside its final place, and moved there at the end: a flow
-            that fails leaves what was there before. What is not a regular file, such as a terminal
-            or a pipe, is written to directly; so is the standard output, which is ``-``.
-        encoding: of the text.
+            that fails leaves the old file. Anything but a regular file, such as a terminal or a
+            pipe, is written to directly; so is the standard output, which is ``-``.
+        encoding: the encoding of the text.
 
     Returns:
-        An operator that runs the flow to its end, in the calling thread, and gives the number of
+        An operator that runs the flow to its end, in the calling thread, and returns the number of
         lines. Demand: bounded, refilled as items are written. It raises the flow's error; OSError
         if the file cannot be written, before the flow runs if that is known; ValueError for an
         item whose text has several lines.
@@ -86,12 +86,14 @@ def write_json_lines(path: FilePath, *, encoding: str = "utf-8") -> Operator[obj
 
     Args:
         path: the file; see `write_lines`.
-        encoding: of the text.
+        encoding: the encoding of the text.
 
     Returns:
-        An operator as of `write_lines`. Dataclasses become objects. It raises TypeError for what
-        JSON does not know, and ValueError for numbers that it does not, NaN and infinities, and for
-        keys that become the same text, as 1 and ``"1"`` do: whoever reads it would lose a value.
+        An operator like that of `write_lines`. Dataclasses become objects. It raises TypeError for
+            types that
+        JSON does not have, and ValueError for NaN and infinities, which it does not have either,
+            and for
+        keys that become the same text, like 1 and ``"1"``: a reader would lose a value.
     """
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_jsonable)
 
@@ -117,16 +119,17 @@ def write_csv(
         path: the file; see `write_lines`.
         columns: the names in the header; None takes the keys of the first item.
         delimiter: the character between fields.
-        encoding: of the text.
+        encoding: the encoding of the text.
 
     Returns:
-        An operator as of `write_lines`; the count is that of rows without the header. It raises
+        An operator like that of `write_lines`; the result is the number of rows without the header.
+            It raises
         TypeError for an item that is not a mapping, and ValueError for one whose keys are not the
         columns. None becomes an empty field.
     """
 
     def rows(flow: Flow[Mapping[str, object]], file: IO[str]) -> int:
-        # Before Python 3.13 it quotes no other line ends than those in its own.
+        # Before Python 3.13 it quotes no line ends but those of its own kind.
         writer = csv.writer(_Rows(file), delimiter=delimiter, lineterminator=_CRLF)
         names = None if columns is None else list(columns)
         if names is not None:
@@ -152,7 +155,7 @@ def write_csv(
 
 @final
 class _Rows:
-    """Where a CSV writer puts its rows: they end as a line does on Unix, whatever ends its own."""
+    """The file of a CSV writer: rows end like lines on Unix, whatever line ends the items have."""
 
     __slots__ = ("_file",)
 
@@ -194,7 +197,7 @@ def _iterated(flow: Flow[T]) -> Iterator[T]:
 
 @contextlib.contextmanager
 def _replaced(path: FilePath, encoding: str) -> Generator[IO[str], None, None]:
-    """A text file that takes the place of `path` if the block ends well, and is removed if not."""
+    """Open a text file that replaces `path` if the block ends well, and is removed if not."""
     if os.fspath(path) == "-":
         yield sys.stdout
         sys.stdout.flush()
@@ -202,7 +205,7 @@ def _replaced(path: FilePath, encoding: str) -> Generator[IO[str], None, None]:
     given = Path(path)
     mode = given.stat().st_mode if given.exists() else None
     if mode is not None and not stat.S_ISREG(mode):
-        # A device or a pipe has no place that something else could take.
+        # A device or a pipe cannot be replaced.
         with given.open("w", encoding=encoding, newline="") as file:
             yield file
         return
@@ -222,7 +225,7 @@ def _replaced(path: FilePath, encoding: str) -> Generator[IO[str], None, None]:
 
 
 def _check_keys(value: object) -> None:
-    """Raises ValueError if two keys of a dict become the same text."""
+    """Raise ValueError if two keys of a dict become the same text."""
     if isinstance(value, dict):
         fields = cast("dict[object, object]", value)
         if any(type(key) is not str for key in fields):

@@ -1,4 +1,4 @@
-"""Errors that are kept for who asks later."""
+"""Errors that are kept until they are raised later."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["release_frames"]
 
 
 def release_frames(error: BaseException) -> TracebackType | None:
-    """Let go of what the tracebacks of `error`, and of its causes, hold on to.
+    """Drop what the tracebacks of `error`, and of its causes, keep alive.
 
-    A traceback keeps its frames; these keep their variables, the items among them, and the
-    frames that called them, which may still run, so that clearing does not help. So the tracebacks
-    are replaced by others that show the same files, lines and functions, and hold nothing.
+    A traceback keeps its frames; these keep their variables, the items among them, and the frames
+    that called them, which may still run, so that clearing does not help. So the tracebacks are
+    replaced by others that show the same files, lines and functions, and keep nothing alive.
 
     Returns:
-        The new traceback of `error`. Whoever raises the error adds to it: set it again before
-        the error is given to somebody else.
+        The new traceback of `error`. Raising the error adds to it: set it again before
+        the error is raised elsewhere.
     """
     seen: set[int] = set()
     waiting: list[BaseException] = [error]
@@ -33,7 +33,7 @@ def release_frames(error: BaseException) -> TracebackType | None:
         if each.__context__ is not None:
             waiting.append(each.__context__)
         if isinstance(each, BaseExceptionGroup):
-            # isinstance knows the class, but not what it is a group of.
+            # isinstance knows the class, but not the type of its errors.
             waiting.extend(cast("BaseExceptionGroup[BaseException]", each).exceptions)
     return error.__traceback__
 

@@ -1,4 +1,4 @@
-"""How a flow is put together: what engines, operators and `flow explain` ask of it.
+"""The structure of a flow, for engines, operators and `flow explain`.
 
 >>> import flow_core as flow
 >>> made = flow.range(9).map(str).take(2)
@@ -40,7 +40,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class AbsorbingSource(Generic[T_co]):
-    """A publisher that can run stages where its items are, on a cluster say (macro-fusion)."""
+    """A publisher that can run stages where its items are, such as on a cluster (macro-fusion)."""
 
     __slots__ = ()
 
@@ -49,37 +49,39 @@ class AbsorbingSource(Generic[T_co]):
         """See `Publisher.subscribe`."""
 
     def absorb(
-        self, stages: tuple[Stage[Any, Any], ...]
-    ) -> tuple[Publisher[Any], tuple[Stage[Any, Any], ...]]:  # Any: the last absorbed stage's type
+        self,
+        stages: tuple[Stage[Any, Any], ...],
+        # Any: the type of the last absorbed stage.
+    ) -> tuple[Publisher[Any], tuple[Stage[Any, Any], ...]]:
         """Take a leading run of `stages` over.
 
         Returns:
-            A publisher of what the absorbed stages give, and the stages that are left.
+            A publisher of the results of the absorbed stages, and the stages that are left.
 
         Raises:
-            FlowError: if a stage has no meaning there; says which, and the ways out.
+            FlowError: if a stage has no meaning there; it names the stage, and the ways out.
         """
         return self, stages
 
     def check(self, stages: tuple[Stage[Any, Any], ...], behind: str | None = None) -> None:
-        """Refuse what has no meaning where the items are; called when a flow is put together.
+        """Refuse stages that have no meaning where the items are; called when a flow is assembled.
 
         Args:
-            stages: what follows this source.
-            behind: what stands behind them, is not a stage, and depends on the order of items, with
-                its place in the user's code; None if there is nothing like it.
+            stages: the stages that follow this source.
+            behind: an operator behind them that is not a stage, and depends on the order of items,
+                with its place in the user's code; None if there is none.
 
         Raises:
-            FlowError: says what is refused, and the ways out.
+            FlowError: if something is refused; it lists the ways out.
         """
 
     def united(
         self, flows: tuple[Publisher[Any], ...]
-    ) -> Flow[Any] | None:  # Any: of whatever items the flows have in common
-        """One flow of the items of several, in no order, where these are.
+    ) -> Flow[Any] | None:  # Any: the items that the flows have in common
+        """Return one flow of the items of several, in no order, where these are.
 
         Args:
-            flows: what is to be merged; the first of them has this source.
+            flows: the flows to merge; the first of them has this source.
 
         Returns:
             The flow; None if their items are not in one place, or have to be merged here.
@@ -87,7 +89,7 @@ class AbsorbingSource(Generic[T_co]):
         return None
 
     def places(self, stages: tuple[Stage[Any, Any], ...]) -> tuple[Place, ...]:
-        """What runs where of what `absorb` takes over of `stages`, for whoever asks; runs nothing.
+        """Return which of the `stages` that `absorb` takes over run where; runs nothing.
 
         Raises:
             FlowError: as `absorb` does.
@@ -97,10 +99,10 @@ class AbsorbingSource(Generic[T_co]):
         return (Place(repr(publisher), absorbed),) if absorbed else ()
 
     def plan(self, stages: tuple[Stage[Any, Any], ...]) -> str | None:
-        """How the place of the items will run what it absorbs of `stages`, in its own words.
+        """Describe how the place of the items will run the `stages` that it absorbs.
 
         Returns:
-            The text; None if that place makes no plans. Nothing runs.
+            The text; None if that place makes no plans. This runs nothing.
 
         Raises:
             FlowError: as `absorb` does.
@@ -111,11 +113,11 @@ class AbsorbingSource(Generic[T_co]):
 @final
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Some absorbed stages, and where they run.
+    """Some absorbed stages, and the place where they run.
 
     Attributes:
         where: the place, for a reader.
-        stages: what runs there, upstream first; they may be parts of what the user has written.
+        stages: the stages there, upstream first; they may be parts of the user's stages.
     """
 
     where: str
@@ -123,7 +125,7 @@ class Place:
 
 
 class DeferredSource(Generic[T_co]):
-    """A publisher that only stands for a flow, which is known when it is subscribed."""
+    """A publisher that stands for a flow, which is known when it is subscribed to."""
 
     __slots__ = ()
 
@@ -133,46 +135,46 @@ class DeferredSource(Generic[T_co]):
 
     @abstractmethod
     def resolve(self) -> Flow[T_co]:
-        """The flow for one subscriber."""
+        """Return the flow for one subscriber."""
 
 
 def source_of(flow: Flow[Any]) -> Publisher[Any] | IterableSource[Any]:
-    """Where the items of the last run of stages come from.
+    """Return the source of the last run of stages.
 
     Args:
-        flow: what is asked about.
+        flow: any flow.
     """
     return flow._source
 
 
 def upstreams_of(flow: Flow[Any]) -> tuple[object, ...]:
-    """What the source of the last run of stages reads, as far as that says so in `upstreams`.
+    """Return the upstreams of the source of the last run of stages, if it has `upstreams`.
 
     >>> import flow_core as flow
     >>> upstreams_of(flow.just(1).map(str))
     ()
 
     Args:
-        flow: what is asked about.
+        flow: any flow.
     """
     named: tuple[object, ...] = getattr(flow._source, "upstreams", ())
     return named
 
 
 def stages_of(flow: Flow[Any]) -> tuple[Stage[Any, Any], ...]:
-    """The stages since the last boundary, upstream first.
+    """Return the stages since the last boundary, upstream first.
 
     Args:
-        flow: what is asked about.
+        flow: any flow.
     """
     return flow._stages()
 
 
 def boundary_of(flow: Flow[Any]) -> tuple[Flow[Any], Operator[Any, Any]] | None:
-    """The flow before the last boundary and the operator there, or None at the first source.
+    """Return the flow before the last boundary and the operator there; None at the first source.
 
     Args:
-        flow: what is asked about.
+        flow: any flow.
     """
     while flow._boundary is None and flow._parent is not None:
         flow = flow._parent
@@ -180,10 +182,10 @@ def boundary_of(flow: Flow[Any]) -> tuple[Flow[Any], Operator[Any, Any]] | None:
 
 
 def call_of(flow: Flow[T]) -> CallableSource[T] | None:
-    """The source, if a call of it gives all that there is: no item or one; else None.
+    """Return the source, if one call of it gives everything: at most one item; else None.
 
     Args:
-        flow: what is asked about.
+        flow: any flow.
     """
     source = flow._source
     if flow._args is None and isinstance(source, CallableSource):
@@ -192,11 +194,11 @@ def call_of(flow: Flow[T]) -> CallableSource[T] | None:
 
 
 def moved(flow: Flow[T], move: Callable[[Flow[Any]], Flow[Any]]) -> Flow[T]:
-    """The same flow over another first source: what an engine does to run it elsewhere.
+    """Return the same flow over another first source: engines use it to run a flow elsewhere.
 
     Args:
-        flow: stays as it is.
-        move: gets the first source as a flow without stages, and gives what takes its place.
+        flow: any flow; it does not change.
+        move: called with the first source as a flow without stages; returns its replacement.
     """
     steps: list[Stage[Any, Any] | Operator[Any, Any]] = []
     before: Flow[Any] = flow
@@ -218,14 +220,14 @@ def moved(flow: Flow[T], move: Callable[[Flow[Any]], Flow[Any]]) -> Flow[T]:
 
 
 def placed(flow: Flow[Any], called: str, file: str, line: int, *, since: int = 0) -> None:
-    """Let stages say that they were assembled at a line of a file that is not code.
+    """Set the place where stages were assembled: a line of a file that is not code.
 
     Args:
-        flow: has them at its end.
-        called: where they seem to have been assembled, as ``file:line``; others stay as they are.
+        flow: has the stages at its end.
+        called: where they seem to have been assembled, as ``file:line``; others do not change.
         file: the file.
         line: its line.
-        since: how many stages at its beginning stay as they are, in any case.
+        since: how many stages at its beginning do not change, in any case.
     """
     steps: list[Flow[Any]] = []
     step: Flow[Any] | None = flow

@@ -1,4 +1,4 @@
-"""Operators that are publishers of their own: the loops before and after them are separate."""
+"""Operators that are separate publishers: the loops before and after them are separate."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ _PLACES: Final = {
         "serialize",
     ),
 }
-"""Loaded when they are first used: some make flows, which are made of others."""
+"""Loaded when they are first used: some make flows, which import others."""
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES)

@@ -1,9 +1,9 @@
-"""Context variables, where they are asked for.
+"""Operators for context variables.
 
-What moves a flow to another thread, or to later, takes the subscriber's context along. Where a
-thread of the user brings the items, or a source that others have subscribed to, `context_capture`
-has what is below run in the context of the subscriber; `context_write` gives values to what is
-above.
+Operators that move a flow to another thread, or to a later time, take the subscriber's context
+along. Where a thread of the user brings the items, or a source that others have subscribed to,
+`context_capture` runs everything below in the context of the subscriber; `context_write` gives
+values to everything above.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["CAPTURE", "context_write"]
 
 T = TypeVar("T")
 
-# Any: each variable has a type of its own, which a mapping of several cannot say.
+# Any: each variable has its own type, which a mapping of several cannot express.
 _Values = tuple[tuple[ContextVar[Any], object], ...]
 
 
@@ -69,9 +69,9 @@ def context_write(
     return Operator("context_write", lambda flow: flow._of(_source(flow, pairs)), detail)
 
 
-# Any: what is passed on is of no matter here.
+# Any: the types that are passed on do not matter here.
 def _source(flow: Flow[Any], written: _Values | None) -> Publisher[Any] | IterableSource[Any]:
-    """An iterator if `flow` is one; subscribed to, it is a link all the same."""
+    """Return an iterator if `flow` is one; subscribed to, it is a link all the same."""
     source = source_of(flow)
     if isinstance(source, IterableSource) and not isinstance(source, AbsorbingSource):
         return _IterableContextSource(flow, written)
@@ -79,7 +79,7 @@ def _source(flow: Flow[Any], written: _Values | None) -> Publisher[Any] | Iterab
 
 
 def _written(context: Context, values: _Values | None) -> Context:
-    """A copy of `context` with `values`."""
+    """Return a copy of `context` with `values`."""
     made = context.copy()
     for variable, value in values or ():
         made.run(variable.set, value)
@@ -87,11 +87,12 @@ def _written(context: Context, values: _Values | None) -> Context:
 
 
 class _ContextSource(Publisher[T]):
-    """`upstream`, in another context than its subscriber.
+    """The items of `upstream`, in another context than the subscriber's.
 
     Args:
-        upstream: where the items come from.
-        written: what it sees besides the subscriber's context; None to leave its context alone.
+        upstream: the flow that the items come from.
+        written: the values that it sees besides the subscriber's context; None to leave its context
+            alone.
     """
 
     __slots__ = ("_upstream", "_written")
@@ -116,7 +117,7 @@ class _ContextSource(Publisher[T]):
 
 @final
 class _IterableContextSource(_ContextSource[T], IterableSource[T]):
-    """The same over an iterator: who iterates needs no link."""
+    """The same over an iterator, which needs no link to iterate over."""
 
     __slots__ = ()
 
@@ -130,7 +131,7 @@ class _IterableContextSource(_ContextSource[T], IterableSource[T]):
 
 
 def _iterated(upstream: Flow[T], context: Context) -> Iterator[T]:
-    """The items of `upstream`, each asked for in `context`, which nobody else enters."""
+    """Yield the items of `upstream`, each requested in `context`, which no other code enters."""
     items = context.run(iter, upstream)
     try:
         while True:
@@ -147,15 +148,15 @@ def _iterated(upstream: Flow[T], context: Context) -> Iterator[T]:
 
 @final
 class _Link(ConditionalSubscriber[T], Subscription, Scannable, Generic[T]):
-    """Brings each signal into the context of the side that it goes to.
+    """Runs each signal in the context of the side that it goes to.
 
-    It is not a queue: a poll would bring nobody into another context. Each call has a copy of the
-    context to itself, since calls may be within one another, or come from two threads at once.
+    It is not a queue: a poll would not change the context. Each call has its own copy of the
+    context, since calls may be nested, or come from two threads at once.
 
     Args:
         downstream: gets the signals.
         below: the context for signals.
-        above: the context for requests and cancel; None for that of who calls.
+        above: the context for requests and cancel; None for that of the caller.
     """
 
     __slots__ = ("_above", "_below", "_downstream", "_upstream")
@@ -176,7 +177,7 @@ class _Link(ConditionalSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The upstream's subscription is never forwarded (F35)."""
+        """Keep the upstream's subscription: it is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -191,14 +192,15 @@ class _Link(ConditionalSubscriber[T], Subscription, Scannable, Generic[T]):
         if item is None:
             raise none_given("on_next")
         downstream = self._downstream
-        if downstream is None or self._upstream is None:  # over, or before on_subscribe (§1.9)
+        # It has ended, or this is before on_subscribe (§1.9).
+        if downstream is None or self._upstream is None:
             hooks.drop_item(item)
         else:
             self._below.copy().run(downstream.on_next, item)
 
     @override
     def try_on_next(self, item: T, /) -> bool:
-        """Asks the downstream, if it can be asked."""
+        """Ask the downstream, if it is conditional."""
         downstream = self._downstream
         if not isinstance(downstream, ConditionalSubscriber) or self._upstream is None:
             self.on_next(item)
@@ -248,7 +250,7 @@ class _Link(ConditionalSubscriber[T], Subscription, Scannable, Generic[T]):
             self._above.copy().run(function, *args)
 
     def _release(self) -> CoreSubscriber[T] | None:
-        """Let go of the subscriber (§3.13), and return it."""
+        """Drop the subscriber (§3.13), and return it."""
         downstream, self._downstream = self._downstream, None
         return downstream
 

@@ -1,6 +1,7 @@
-"""``hide()``: plain Reactive Streams on both sides, whatever the neighbours could agree on.
+"""``hide()``: plain Reactive Streams on both sides, without any fusion.
 
-What passes such a link can be looked at: ``do_on_request`` is a ``hide()`` that tells of requests.
+Signals that pass such a link can be observed: ``do_on_request`` is a ``hide()`` that reports
+requests.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class HiddenSource(Publisher[T], Generic[T]):
 
 
 @final
-class _Hidden(CoreSubscriber[Any], Subscription, Scannable):  # Any: whatever the items are
-    """Not conditional towards the upstream, and no queue towards the downstream."""
+class _Hidden(CoreSubscriber[Any], Subscription, Scannable):  # Any: items of any type
+    """A link that is not conditional for the upstream, and not a queue for the downstream."""
 
     __slots__ = ("_downstream", "_on_request", "_upstream")
 
@@ -67,7 +68,7 @@ class _Hidden(CoreSubscriber[Any], Subscription, Scannable):  # Any: whatever th
 
     @override
     def receiver(self) -> Callable[[Any], object]:
-        """No frame is between the loop and what is below."""
+        """Return the function of the downstream, so that no frame is between it and the loop."""
         downstream = self._downstream
         return self.on_next if downstream is None else downstream.receiver()
 
@@ -131,7 +132,7 @@ class _Hidden(CoreSubscriber[Any], Subscription, Scannable):  # Any: whatever th
             hooks.cancel(self._upstream)
 
     def _release(self) -> CoreSubscriber[Any] | None:
-        """Let go of the subscriber (§3.13), and return it."""
+        """Drop the subscriber (§3.13), and return it."""
         downstream, self._downstream = self._downstream, None
         return downstream
 
@@ -153,7 +154,7 @@ def _hidden(
 
 def _hide(
     flow: Flow[Any], on_request: Callable[[int], object] | None = None
-) -> Flow[Any]:  # Any: whatever the items are
+) -> Flow[Any]:  # Any: items of any type
     return flow._of(HiddenSource(flow, on_request))
 
 
@@ -161,5 +162,5 @@ HIDE: Final[Operator[Any, Any]] = Operator("hide", _hide)  # Any: see _hide
 
 
 def observing_requests(action: Callable[[int], object]) -> Operator[Any, Any]:  # Any: see _hide
-    """`Flow.do_on_request` as an operator."""
+    """Return `Flow.do_on_request` as an operator."""
     return Operator("do_on_request", lambda flow: _hide(flow, action), describe(action))

@@ -1,4 +1,4 @@
-"""Boundaries for those who write a subscriber of their own, and for signals of several threads."""
+"""Boundaries for your own subscribers, and for signals of several threads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 
 def lift(name: str, wrap: Callable[[CoreSubscriber[R]], Subscriber[T]], /) -> Operator[T, Flow[R]]:
-    """A boundary made of a subscriber: what stands between the upstream and a downstream.
+    """A boundary made of a subscriber, which stands between the upstream and a downstream.
 
     >>> import flow_core as flow
     >>> from flow_core import CoreSubscriber
@@ -56,15 +56,15 @@ def lift(name: str, wrap: Callable[[CoreSubscriber[R]], Subscriber[T]], /) -> Op
     >>> list(flow.range(3).hide().pipe(lift("twice", Twice)))
     [0, 2, 4]
 
-    Demand, thread: as the subscriber does it. Fusion: none asked for by itself. A subscriber that
-    changes items must not forward the upstream's subscription where the downstream could ask it
-    for fusion, and poll items past it: hand over a subscription of your own, or put
-    ``hide()`` before. Its `CoreSubscriber.home` is that of the downstream, so that what waits or
-    runs coroutines above it does so in the loop of who runs the flow.
+    Demand, thread: as the subscriber does it. Fusion: none, unless the subscriber asks for it. A
+    subscriber that changes items must not forward the upstream's subscription where the downstream
+    could ask it for fusion, and poll items past it: hand over your own subscription, or put
+    ``hide()`` before. Its `CoreSubscriber.home` is that of the downstream, so that operators above
+    it that wait or run coroutines do so in the loop of the code that runs the flow.
 
     Args:
         name: the operator's name in messages and in `flow explain`.
-        wrap: called once per subscriber, when it subscribes; what it raises is the flow's error. A
+        wrap: called once per subscriber, when it subscribes; its error is the flow's error. A
             subscriber that is not a `CoreSubscriber` gets a strict guard.
 
     Raises:
@@ -81,7 +81,7 @@ def lift(name: str, wrap: Callable[[CoreSubscriber[R]], Subscriber[T]], /) -> Op
 
 @final
 class _LiftedSource(Publisher[R], Generic[T, R]):
-    """`upstream`, received by what `wrap` makes."""
+    """The items of `upstream`, received by the subscriber that `wrap` returns."""
 
     __slots__ = ("_upstream", "_wrap")
 
@@ -107,14 +107,14 @@ class _LiftedSource(Publisher[R], Generic[T, R]):
 
 
 def serialize(*, prefetch: int = DEFAULT_PREFETCH) -> Operator[T, Flow[T]]:
-    """Put the signals of an upstream that signals from several threads at once in a row.
+    """Serialise the signals of an upstream that signals from several threads at once.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).pipe(serialize()))
     [0, 1, 2]
 
     An item that comes while another one is delivered waits in a bounded queue, and is delivered by
-    the thread that delivers. Nothing follows the first terminal; later items and errors go to the
+    the delivering thread. Nothing follows the first terminal; later items and errors go to the
     hooks.
 
     Demand: `prefetch` items are requested, and 75 % of that again whenever as many were delivered.
@@ -130,7 +130,7 @@ def serialize(*, prefetch: int = DEFAULT_PREFETCH) -> Operator[T, Flow[T]]:
 
     Raises:
         TypeError: if `prefetch` is not an int.
-        ValueError: if it is less than 1.
+        ValueError: if `prefetch` is less than 1.
     """
     check_prefetch(prefetch)
     detail = "" if prefetch == DEFAULT_PREFETCH else f"prefetch={prefetch}"
@@ -144,7 +144,7 @@ class _SerialSource(Publisher[T]):
     def __init__(self, upstream: Publisher[T], prefetch: int) -> None:
         self._upstream = upstream
         self.prefetch = prefetch
-        """Items that are requested ahead, for `flow explain`."""
+        """The number of items that are requested ahead, for `flow explain`."""
 
     @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
@@ -187,11 +187,11 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable,
         self._upstream: Subscription | None = None
         self._queue: deque[T] = deque()
         self._lock = Lock()
-        """Guards `_closed` with what is queued before it, and `_requested`."""
+        """Guards `_requested`, and `_closed` with the items that are queued before it."""
         self._closed = False
-        """Nothing is accepted any more."""
+        """True when no item is accepted any more."""
         self._done = False
-        """The upstream has ended. `_error` was set before."""
+        """True when the upstream has ended; `_error` was set before."""
         self._error: BaseException | None = None
         self._bad: ValueError | None = None
         self._requested = self._emitted = self._consumed = 0
@@ -201,11 +201,11 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable,
         downstream = self._downstream
         return None if downstream is None else downstream.home()
 
-    # -- signals from the upstream, from any threads
+    # -- signals from the upstream, from any thread
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The upstream's subscription is never forwarded (F35)."""
+        """Keep the upstream's subscription: it is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -216,7 +216,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable,
         if not first or downstream is None:
             subscription.cancel()  # §2.5
             return
-        # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
+        # We hold the permit, so that no signal comes before on_subscribe has returned (§1.9).
         self.try_enter()
         try:
             downstream.on_subscribe(self)
@@ -256,7 +256,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable,
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Comes after the items that wait."""
+        """Keep the error; it comes after the items that wait."""
         if error is None:
             raise none_given("on_error")
         if self._end(error):
@@ -331,7 +331,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable,
                 if downstream is not None and bad is not None:
                     downstream.on_error(bad)
                 return
-            done = self._done  # read before the queue: what came before the end is queued by then
+            done = self._done  # read before the queue: items from before the end are queued by then
             if not queue:
                 if done:
                     error, self._error = self._error, None
@@ -364,7 +364,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable,
                 self._upstream.request(self._limit)
 
     def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
-        """The downstream let `error` escape from its on_next (§2.13)."""
+        """End the flow: the downstream has raised `error` in its on_next (§2.13)."""
         over = self._downstream is None
         self._downstream = None
         if not self._done and self._upstream is not None:

@@ -1,4 +1,4 @@
-"""``local()``: what follows runs in this process, whatever its source could take over."""
+"""``local()``: the stages that follow run in this process, whatever the source could take over."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["LOCAL"]
 
 T = TypeVar("T")
 
-_Stages = tuple[Stage[Any, Any], ...]  # Any: a run of stages, each of other items
+_Stages = tuple[Stage[Any, Any], ...]  # Any: a run of stages, each with its own type of items
 
 
 @final
 class _LocalSource(AbsorbingSource[T]):
-    """Items of a source that absorbs stages, and absorbs none of those that follow this.
+    """Items of a source that absorbs stages, but none of those that follow this.
 
     Args:
-        flow: what is above.
-        source: that of `flow`.
+        flow: the flow above.
+        source: the source of `flow`.
     """
 
     __slots__ = ("_flow", "_source")
@@ -38,7 +38,7 @@ class _LocalSource(AbsorbingSource[T]):
 
     @override
     def absorb(self, stages: _Stages) -> tuple[Publisher[Any], _Stages]:
-        """What is above goes where it does without this."""
+        """Put the stages above where they would be without this."""
         publisher, left = self._source.absorb(stages_of(self._flow))
         return publisher, (*left, *stages)
 
@@ -55,7 +55,7 @@ class _LocalSource(AbsorbingSource[T]):
 
 
 def _local(flow: Flow[Any]) -> Flow[Any]:
-    """`flow` itself, if it is in this process anyway."""
+    """Return `flow` itself, if it is in this process anyway."""
     source = source_of(flow)
     if not isinstance(source, AbsorbingSource):
         return flow

@@ -44,7 +44,7 @@ class Bounding(Fluent[T_co], Generic[T_co]):
         ['0', '1', '2']
 
         Stages behind a DataFrame run on its cluster, those behind ``on_processes()`` in the pool.
-        Behind this they run here, where clients, locks and open files are. A flow that is in this
+        Stages behind this run here, where clients, locks and open files are. A flow that is in this
         process anyway stays as it is.
 
         Demand: passed on. Thread: the upstream's. Fusion: that of the upstream.
@@ -68,17 +68,16 @@ class Bounding(Fluent[T_co], Generic[T_co]):
         ['nobody', 'Ada']
         >>> user.reset(token)
 
-        Put it where a thread of your own brings the items, or behind a source that several
-        subscribe to, as ``share()`` makes one. Operators that change threads, or wait, do this by
-        themselves.
+        Put it where your own thread brings the items, or behind a source with several subscribers,
+        such as ``share()``. Operators that change threads, or wait, capture the context themselves.
 
         Each signal runs in a copy of the captured context (a context cannot be entered twice at a
-        time): what it sets is gone when it returns. What is above keeps the context that it runs
-        in.
+        time): variables that it sets are lost when it returns. Everything above keeps the context
+        that it runs in.
 
-        Demand: passed on. Thread: unchanged. Fusion: none, since what is polled would run in the
-        context of who polls; conditional. When the flow is iterated over and no thread is changed
-        above it, there is nothing to do: the consumer asks in its own context.
+        Demand: passed on. Thread: unchanged. Fusion: none, since polled items would run in the
+        context of the subscriber that polls; conditional. When the flow is iterated over and no
+        thread is changed above it, it does nothing: the consumer requests in its own context.
         """
         return self._pipe(CAPTURE)
 
@@ -88,11 +87,11 @@ class Bounding(Fluent[T_co], Generic[T_co]):
     @overload
     def context_write(self, variable: ContextVar[V], value: V, /) -> Flow[T_co]: ...
 
-    # Any: each variable has a type of its own, which a mapping of several cannot say.
+    # Any: each variable has its own type, which a mapping of several cannot express.
     def context_write(
         self, values: Mapping[ContextVar[Any], object] | ContextVar[Any], /, *value: object
     ) -> Flow[T_co]:
-        """Let everything upstream see these values, in the context that the subscriber has.
+        """Let everything upstream see these values, in the context of the subscriber.
 
         >>> from contextvars import ContextVar
         >>> import flow_core as flow
@@ -101,16 +100,16 @@ class Bounding(Fluent[T_co], Generic[T_co]):
         >>> list(who.map(lambda name: (name, user.get())))
         [('Ada', 'nobody'), ('Ada', 'nobody')]
 
-        What runs above (sources and stages, when they are subscribed, requested or cancelled) sees
-        the context of the subscriber as it was when it subscribed, with the values. The signals go
-        down in the subscriber's context again, without them. Each call runs in a copy: what it sets
-        is gone when it returns; only an iterator keeps what it sets to its end.
+        Everything above (sources and stages, when they are subscribed to, requested or cancelled)
+        sees the context of the subscriber as it was when it subscribed, with the values. The
+        signals go down in the subscriber's context again, without them. Each call runs in a copy:
+        variables that it sets are lost when it returns; only an iterator keeps them to its end.
 
-        What a thread brings that was not started from here (an emitter's, say) has a context of its
-        own.
+        A thread that was not started from here, such as an emitter's, has its own context.
 
-        Demand: passed on. Thread: unchanged. Fusion: none, since what is polled would run in the
-        context of who polls; conditional. Iterated over, it stays an iterator if it is one.
+        Demand: passed on. Thread: unchanged. Fusion: none, since polled items would run in the
+        context of the subscriber that polls; conditional. Iterated over, it stays an iterator if it
+        is one.
 
         Args:
             values: the values by their variables; or one variable, and

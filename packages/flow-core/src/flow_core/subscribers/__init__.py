@@ -1,4 +1,4 @@
-"""Where a flow ends: callbacks, blocking and asynchronous iteration, the guard for foreigners."""
+"""The ends of flows: callbacks, blocking and asynchronous iteration, the guard for others."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +25,7 @@ _PLACES: Final = {
         "core_subscriber",
     ),
 }
-"""Loaded when they are first used: some make flows, which are made of others."""
+"""Loaded when they are first used: some make flows, which import others."""
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES)

@@ -30,16 +30,16 @@ __all__ = ["AsyncItems", "LoopSubscriber", "await_single", "iterate_async", "run
 T = TypeVar("T")
 
 _HOLD_S: Final = 0.005
-"""How long a consumer may hold its loop before the others get a turn."""
+"""How long a consumer may hold its loop before other tasks have their turn, in seconds."""
 _MOST: Final = 256
 """How many items to take at most until the next look at the clock."""
 
 
 @final
 class _Hold:
-    """How long a consumer has held its loop: other tasks get turns by time, not by number.
+    """The time for which a consumer has held its loop: others have their turn by time.
 
-    So a fast flow costs little, and a slow one does not keep the others waiting.
+    So a fast flow costs little, and a slow one does not keep other tasks waiting.
     """
 
     __slots__ = ("_began", "size")
@@ -47,10 +47,10 @@ class _Hold:
     def __init__(self) -> None:
         self._began = monotonic()
         self.size = 1
-        """How many items to take until the next look at the clock: few of those that take long."""
+        """The number of items to take until the next look at the clock: small if they take long."""
 
     def is_over(self) -> bool:
-        """Whether the loop is to have a turn."""
+        """Return whether the loop has to have a turn."""
         held = monotonic() - self._began
         if held >= _HOLD_S:
             self.size = max(1, int(self.size * _HOLD_S / held))
@@ -60,29 +60,29 @@ class _Hold:
         return False
 
     async def give_way(self) -> None:
-        """Let all others of the loop run once."""
+        """Let all other tasks of the loop run once."""
         await asyncio.sleep(0)
         self.begin()
 
     def begin(self) -> None:
-        """The others have just had a turn."""
+        """Start the time: the other tasks have just had a turn."""
         self._began = monotonic()
 
 
 async def iterate_async(flow: Flow[T], prefetch: int | None) -> AsyncGenerator[T, None]:
-    """Items of `flow` in the running loop; leaving cancels it.
+    """Yield the items of `flow` in the running loop; leaving cancels it.
 
-    A flow of an iterator is pulled, as ``for`` does. Others are subscribed to.
+    A flow of an iterator is pulled, as by ``for``. Others are subscribed to.
 
     Args:
-        flow: where they come from.
-        prefetch: how many may wait; see `Flow.iterate`.
+        flow: the flow to iterate over.
+        prefetch: how many items may wait; see `Flow.iterate`.
     """
     try:
         flow, pulled = flow._pulled()
         hold = _Hold()
         if pulled is not None:
-            items = chain(pulled)  # which asks no iterator again that has ended
+            items = chain(pulled)  # it does not ask an iterator again that has ended
             try:
                 while True:
                     for item in islice(items, hold.size - 1):
@@ -96,7 +96,7 @@ async def iterate_async(flow: Flow[T], prefetch: int | None) -> AsyncGenerator[T
                     yield item
             finally:
                 close_iterator(pulled)
-        from flow_core.sources._loops import LoopWatch  # which needs this module
+        from flow_core.sources._loops import LoopWatch  # it imports this module
 
         loop = asyncio.get_running_loop()
         subscriber: LoopSubscriber[T] = LoopSubscriber(loop, flow._ahead(prefetch))
@@ -142,7 +142,7 @@ class AsyncItems(Generic[T]):
     0
 
     When the block ends, the flow is cancelled and has cleaned up. A loop without a block that is
-    left early cleans up soon after: Python closes its generator in a task of its own.
+    left early cleans up soon after: Python closes its generator in a separate task.
     """
 
     __slots__ = ("_items",)
@@ -173,20 +173,20 @@ class AsyncItems(Generic[T]):
 
 
 async def run_to_end(items: AsyncGenerator[object, None]) -> None:
-    """Take all `items`, and leave none to Python to close."""
+    """Take all `items`, so that none is left for Python to close."""
     async with aclosing(items):
         async for _ in items:
             pass
 
 
 async def await_single(source: Publisher[T]) -> T:
-    """The only item of `source`.
+    """Return the only item of `source`.
 
     Raises:
         NoItemError: if there is none.
         TooManyItemsError: if there are more.
     """
-    from flow_core.sources._loops import LoopWatch  # which needs this module
+    from flow_core.sources._loops import LoopWatch  # it imports this module
 
     loop = asyncio.get_running_loop()
     subscriber: LoopSubscriber[T] = LoopSubscriber(loop, 2)
@@ -223,7 +223,7 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
         self._waiter: asyncio.Future[None] | None = None
 
     def _wake(self) -> None:
-        self._waits_no_more()  # once is enough: who waits anew says so
+        self._waits_no_more()  # once is enough: the consumer sets it again before it waits again
         waiter, loop = self._waiter, self._loop
         if waiter is None:
             return
@@ -236,7 +236,10 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
             self.lost()
 
     async def wait(self) -> bool:
-        """Until an item waits, or the flow has ended. Whether that took a turn of the loop."""
+        """Wait until an item is there, or the flow has ended.
+
+        Return whether that took a turn of the loop.
+        """
         queue = self.queue
         waited = False
         if not queue:
@@ -252,12 +255,12 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
         return waited
 
     async def take(self) -> T | None:
-        """The next item, or None at the end. Raises what the flow failed with."""
+        """Return the next item, or None at the end. Raises the error of the flow."""
         await self.wait()
         return self.taken()
 
     async def left(self, watch: LoopWatch) -> None:
-        """The consumer wants no more: cancel, and wait until all tasks of the flow are over."""
+        """Cancel, and wait until all tasks of the flow have ended: the consumer has left."""
         watch.end()
         self.cancel()
         home = self.home()
@@ -265,7 +268,7 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
             await home.ended()
 
     def lost(self) -> None:
-        """The loop is closed: nobody waits any more."""
+        """Stop: the loop is closed, and no coroutine waits any more."""
         from flow_core.sources._loops import closed_loop
 
         if not self._cancelled:

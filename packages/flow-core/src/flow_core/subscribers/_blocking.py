@@ -27,7 +27,7 @@ __all__ = [
 T = TypeVar("T")
 
 _LOOK_EVERY_S: Final = 0.2
-"""How long the main thread waits before it looks whether a signal has come."""
+"""How long the main thread waits before it checks for signals, in seconds."""
 
 _WAY: Final = "use `async for item in flow`, or await the only item: `await flow.to_list()`"
 
@@ -36,8 +36,8 @@ def check_may_block(what: str, way: str = _WAY) -> None:
     """Refuse to block the thread of a running event loop, or of a clock.
 
     Args:
-        what: would block.
-        way: what to do in an event loop instead.
+        what: the call that would block, for the message.
+        way: what to do in an event loop instead, for the message.
 
     Raises:
         BlockingInEventLoopError: if this thread runs an asyncio loop, or timers.
@@ -48,7 +48,7 @@ def check_may_block(what: str, way: str = _WAY) -> None:
 
 
 def _refusal(what: str, way: str) -> BlockingInEventLoopError | None:
-    """What `check_may_block` raises here, if something."""
+    """Return the error of `check_may_block` here, if there is one."""
     if running_loop() is not None:
         return BlockingInEventLoopError(f"{what} would block the running event loop; {way}")
     if on_clock_thread():
@@ -61,15 +61,15 @@ def _refusal(what: str, way: str) -> BlockingInEventLoopError | None:
 
 
 def wait_for(queue: SimpleQueue[T], timeout_s: float | None = None) -> T:
-    """Take what another thread puts there. Signal handlers run meanwhile.
+    """Take an object that another thread puts into `queue`. Signal handlers run meanwhile.
 
-    A signal ends a wait of the main thread only if that thread is the one that receives it. Linux
-    gives it to another one that is about to start a thread, and nothing ends a wait that begins
-    just after the signal. So the main thread looks from time to time.
+    A signal ends a wait of the main thread only if that thread receives it. Linux gives it to
+    another one that is about to start a thread, and nothing ends a wait that begins just after the
+    signal. So the main thread checks from time to time.
 
     Args:
-        queue: where to take it from.
-        timeout_s: how long to wait at most, in seconds; None waits for as long as it takes.
+        queue: the queue.
+        timeout_s: how long to wait at most, in seconds; None for no limit.
 
     Raises:
         Empty: if nothing came within `timeout_s`.
@@ -93,12 +93,12 @@ def wait_for(queue: SimpleQueue[T], timeout_s: float | None = None) -> T:
 
 
 def iterate_blocking(source: Publisher[T], prefetch: int | None) -> Iterator[T]:
-    """Items of `source`, with at most `prefetch` of them waiting; closing the iterator cancels.
+    """Yield the items of `source`, of which at most `prefetch` wait; closing the iterator cancels.
 
-    Where this thread must not wait, they are those that come without waiting.
+    Where this thread must not wait, only the items that come without waiting.
 
     Args:
-        source: where they come from.
+        source: the publisher.
         prefetch: see `QueuedSubscriber`.
 
     Raises:
@@ -129,8 +129,9 @@ def iterate_blocking(source: Publisher[T], prefetch: int | None) -> Iterator[T]:
 class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
     """Takes items from any thread and wakes one that blocks.
 
-    The bell may ring before it is waited for: in a finaliser or a signal handler of the thread that
-    is about to wait, too. `SimpleQueue.put` may be called there at any point, and takes no lock.
+    The bell may ring before the thread waits for it, also in a finaliser or a signal handler of the
+    thread that is about to wait. `SimpleQueue.put` may be called there at any point, and takes no
+    lock.
     """
 
     operator = "for"
@@ -145,14 +146,14 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
         self._bell.put(None)
 
     def _drop(self, error: BaseException) -> None:
-        """Forget it. Who leaves a loop does not hear what lay ahead, as with any iterator."""
+        """Ignore the error: leaving a loop early hides later errors, as with any iterator."""
 
     def wait(self) -> None:
         """Block until an item waits, or the flow has ended."""
         queue, bell = self.queue, self._bell
         self.ask()
         while not bell.empty():
-            bell.get()  # it rang for what was taken meanwhile
+            bell.get()  # it rang for items that were taken meanwhile
         self._waits = True
         while not queue and not self._done:
             wait_for(bell)
@@ -161,14 +162,14 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
 
 @final
 class HastySubscriber(QueuedSubscriber[T], Generic[T]):
-    """Takes items where nobody may wait: in the thread of a running event loop, or of a clock.
+    """Takes items where blocking is not allowed: in the thread of an event loop, or of a clock.
 
-    As soon as another thread signals, the flow is refused, although an item may be there: or else
-    it would depend on chance whether it is.
+    As soon as another thread signals, the flow is refused, even if an item is there: otherwise it
+    would depend on chance.
 
     Args:
         prefetch: see `QueuedSubscriber`.
-        refused: what `wait` raises.
+        refused: the error that `wait` raises.
     """
 
     operator = "for"
@@ -180,7 +181,7 @@ class HastySubscriber(QueuedSubscriber[T], Generic[T]):
         self._refused = refused
         self._thread = get_ident()
         self._others = False
-        """Another thread has signalled."""
+        """True when another thread has signalled."""
 
     @override
     def on_next(self, item: T, /) -> None:
@@ -202,7 +203,7 @@ class HastySubscriber(QueuedSubscriber[T], Generic[T]):
         super().on_complete()
 
     def wait(self) -> None:
-        """Refuse to, if no item waits and the flow has not ended."""
+        """Raise the error, if no item waits and the flow has not ended."""
         self.ask()
         if self._others or not (self.queue or self._done):
             raise self._refused
@@ -212,7 +213,7 @@ class HastySubscriber(QueuedSubscriber[T], Generic[T]):
             self._others = True
 
     def _wake(self) -> None:
-        """Nobody waits."""
+        """Do nothing: no thread waits."""
 
     @override
     def _drop(self, error: BaseException) -> None:

@@ -33,22 +33,22 @@ __all__ = ["CallbackSubscriber"]
 T = TypeVar("T")
 
 _waiting: Final = RLock()
-"""Held while a subscriber gets its bell, so that all who wait hear the same; also by a signal
-handler of the thread that holds it."""
+"""Held while a subscriber gets its bell, so that all waiting threads use the same one. A signal
+handler of the thread that holds it may enter it, too."""
 
 
 _outlived: Final = [False]
-"""Whether there was a flow that went on when `subscribe` had returned."""
+"""Whether there was a flow that continued when `subscribe` had returned."""
 _FEW: Final = 3
 _log: Final = logging.getLogger("flow_core")
 
 
 @atexit.register
 def _tell_running() -> None:
-    """The program ends: name the flows that die with it."""
+    """Name the flows that end with the program."""
     if not _outlived[0]:
         return
-    # To look for them now costs those nothing that are not there any more.
+    # Looking for them only now costs nothing for flows that have ended.
     told = [one._told() for one in filter(_is_one, gc.get_objects()) if not one.disposed]
     if told:
         more = f"; and {len(told) - _FEW} more" if len(told) > _FEW else ""
@@ -61,7 +61,7 @@ def _tell_running() -> None:
         )
 
 
-def _is_one(thing: object) -> TypeIs[CallbackSubscriber[Any]]:  # Any: of whatever items
+def _is_one(thing: object) -> TypeIs[CallbackSubscriber[Any]]:  # Any: items of any type
     return type(thing) is CallbackSubscriber
 
 
@@ -74,13 +74,13 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
     """Calls functions for the signals; itself the `Disposable` that stops the flow.
 
     Args:
-        on_next: gets each item.
-        on_error: gets the error; without it the error goes to the dropped-errors hook, in an
+        on_next: called with each item.
+        on_error: called with the error; without it the error goes to the dropped-errors hook, in an
             `OnErrorNotImplementedError`.
         on_complete: called at the end.
         prefetch: items to request at a time, refilled at 75 %; None requests without bound.
-        flow: what is run, for messages.
-        home: where it belongs, if whoever makes this has looked; EMPTY to look here.
+        flow: the flow that it runs, for messages.
+        home: the home, if the caller knows it; EMPTY to find it here.
     """
 
     __slots__ = (
@@ -111,7 +111,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
     ) -> None:
         self._flow = flow
         self.error: BaseException | None = None
-        """What the flow has failed with."""
+        """The error of the flow, if it has failed."""
         self._trace: TracebackType | None = None
         self._on_next = on_next or _ignore
         self._on_error = on_error
@@ -125,11 +125,11 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         self._ended = False
         self._home = current_home() if home is EMPTY else home
         self._bell: SimpleQueue[None] | None = None
-        """It rings at the end for who waits, who has it ring again for the next one."""
+        """It rings at the end for a waiting thread, which rings it again for the next one."""
 
     @override
     def home(self) -> Home | None:
-        """That of the thread in which this was made."""
+        """The home of the thread in which this was made."""
         return self._home
 
     @override
@@ -137,10 +137,10 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         if subscription is None:
             raise none_given("on_subscribe")
         if self._subscription is not None or self._ended:
-            subscription.cancel()  # §2.5, or disposed before it began
+            subscription.cancel()  # §2.5, or it was disposed of before it began
             return
         self._subscription = subscription
-        if self._ended:  # disposed meanwhile, by a thread that saw no subscription yet
+        if self._ended:  # disposed of meanwhile, by a thread that saw no subscription yet
             self._subscription = None
             subscription.cancel()
         else:
@@ -148,7 +148,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def receiver(self) -> Callable[[T], object]:
-        """Unbounded, no frame is between the user and the loop."""
+        """Return the function itself if demand is unbounded, which saves a frame."""
         return self._on_next if self._prefetch == UNBOUNDED else self.on_next
 
     @override
@@ -170,7 +170,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Once it has ended or was disposed, the error is dropped."""
+        """Handle the error. Once this has ended or was disposed of, drop it."""
         if error is None:
             raise none_given("on_error")
         if self._ended:
@@ -211,20 +211,20 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
             throw_if_fatal(raised)
             hooks.drop_error(raised)
         finally:
-            self._ended = True  # as _end, which would cost a call
+            self._ended = True  # `_end`, written out: a call would cost
             self._flow = None
             if self._bell is not None:
                 self._bell.put(None)
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """The user's function failed, so the flow has."""
+        """End the flow: the user's function has failed."""
         self.on_error(error)
         return True
 
     @property
     def disposed(self) -> bool:
-        """Whether the flow has ended or was disposed."""
+        """Whether the flow has ended or was disposed of."""
         return self._ended
 
     def dispose(self) -> None:
@@ -235,7 +235,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
             hooks.cancel(subscription)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Block until the flow has ended or was disposed. What interrupts this cancels the flow.
+        """Block until the flow has ended or was disposed of. An interrupt cancels the flow.
 
         >>> import flow_core as flow
         >>> handle = flow.error(LookupError("no such page")).subscribe(print, lambda error: None)
@@ -247,10 +247,10 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
             False if `timeout_s` seconds passed before.
 
         Raises:
-            Exception: what the flow has failed with, which `error` has, too.
+            Exception: the error of the flow, which `error` also has.
             BlockingInEventLoopError: if it had to wait in the thread of a running event loop, or
                 of a clock.
-            FlowError: if it had to wait in a finaliser while the interpreter ends.
+            FlowError: if it had to wait in a finaliser while the interpreter is ending.
         """
         if not self._ended and timeout_s != 0:
             check_may_block("waiting for the end of this flow")
@@ -259,25 +259,26 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
                 return False
         except FlowError:
             raise
-        except BaseException:  # Ctrl-C, or what another signal handler raises
+        except BaseException:  # Ctrl-C, or an error of another signal handler
             self.dispose()
             raise
         error = self.error
         if error is not None:
-            error.__traceback__ = self._trace  # whoever raised it before has added to it (X14)
+            error.__traceback__ = self._trace  # raising it before has added to it (X14)
             try:
                 raise error
             finally:
-                del error, self  # or they would be part of a cycle, with the frame in the traceback
+                # Otherwise they would be part of a cycle, with the frame in the traceback.
+                del error, self
         return True
 
     def _rang(self, timeout_s: float | None) -> bool:
-        """Wait for the bell; False if the flow has not ended by then."""
+        """Wait for the bell; return False if the flow has not ended by then."""
         with _waiting:
             if self._bell is None:
                 self._bell = SimpleQueue()
-        # The flag is set before the bell is looked for, and looked at after the bell is there. To
-        # ring takes no lock: a signal handler may dispose of this at any point of the waiting.
+        # The flag is set before the bell is looked for, and read after the bell is there. Ringing
+        # takes no lock: a signal handler may dispose of this at any point of the wait.
         bell = self._bell
         if not self._ended:
             try:
@@ -304,7 +305,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         )
 
     def watch(self) -> None:
-        """Tell if the program ends before the flow does."""
+        """Report if the program ends before the flow does."""
         _outlived[0] = True
 
     def __repr__(self) -> str:

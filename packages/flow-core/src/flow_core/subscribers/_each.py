@@ -1,4 +1,4 @@
-"""An action for each item, one after the other, where the flow is iterated over."""
+"""An action for each item, one after the other, in the code that iterates over the flow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def do_each(flow: Flow[T], action: Callable[[T], object]) -> None:
-    """Call `action` in this thread; if that gives a coroutine, wait for it."""
+    """Call `action` in this thread; if it returns a coroutine, wait for that."""
     items = iter(flow)
     try:
         for item in items:
@@ -40,7 +40,7 @@ def do_each(flow: Flow[T], action: Callable[[T], object]) -> None:
 
 
 async def do_each_async(flow: Flow[T], action: Callable[[T], object]) -> None:
-    """Call `action` in the running loop; if that gives something to await, do that."""
+    """Call `action` in the running loop; if it returns an awaitable, await that."""
     async with flow.aiterate() as items:
         async for item in items:
             given = action(item)
@@ -54,7 +54,8 @@ async def do_each_async(flow: Flow[T], action: Callable[[T], object]) -> None:
                     raise cancelled_inside(describe(action), cancelled) from cancelled
 
 
-def _wait(coroutine: Coroutine[Any, Any, object]) -> None:  # Any: between it and the loop
+# Any: only it and the loop know the type.
+def _wait(coroutine: Coroutine[Any, Any, object]) -> None:
     try:
         check_may_block("for_each()", "use `await flow.for_each_async(function)`")
     except BaseException:

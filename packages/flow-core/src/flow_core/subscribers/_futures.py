@@ -38,13 +38,13 @@ class _FutureSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def home(self) -> Home | None:
-        """That of the thread in which this was made."""
+        """The home of the thread in which this was made."""
         return self._home
 
     def _resolved(self, future: Future[T]) -> None:
         subscription, self._subscription = self._subscription, None
         if future.cancelled():
-            future.set_running_or_notify_cancel()  # those who wait() for several of them hear of it
+            future.set_running_or_notify_cancel()  # so that wait() for several of them notices it
             if subscription is not None:
                 subscription.cancel()
 

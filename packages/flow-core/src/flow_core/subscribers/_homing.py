@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @final
 class _End:
-    """What the flow has ended with."""
+    """The end of the flow."""
 
     __slots__ = ("error",)
 
@@ -32,17 +32,17 @@ class _End:
 
 @final
 class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
-    """Calls its downstream in the thread of the home's loop, whatever thread signals.
+    """Calls its downstream in the thread of the home's loop, whichever thread signals.
 
-    What the loop's own thread signals passes at once, unless other signals wait. They wait in a
-    queue without a bound but that of the demand. When the loop is closed, the flow is cancelled,
-    and the downstream gets a FlowError; then no thread is left to call it in but another one.
+    Signals of the loop's own thread pass at once, unless others wait. Those wait in a queue that
+    only the demand bounds. When the loop is closed, the flow is cancelled, and the downstream gets
+    a FlowError; then there is only another thread left to call it in.
 
     Made in the loop's thread.
 
     Args:
         downstream: gets the signals.
-        home: where.
+        home: the home of the subscription.
     """
 
     __slots__ = (
@@ -64,9 +64,9 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         self._upstream: Subscription | None = None
         self._signals: deque[T | _End] = deque()
         self._coming = False
-        """The loop is about to look at the signals."""
+        """True if the loop is about to look at the signals."""
         self._open = [True]
-        """Whoever pops it may tell the end, or cancel."""
+        """Not empty until the end: the thread that pops the entry may send the end, or cancel."""
         self._watch: LoopWatch | None = None
 
     @override
@@ -87,7 +87,10 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
             self._drop()
 
     def _close(self) -> bool:
-        """Cancel what has not ended by itself; True for the first caller only."""
+        """Cancel the upstream unless it has ended by itself.
+
+        Return True for the first caller only.
+        """
         try:
             self._open.pop()
         except IndexError:
@@ -116,7 +119,7 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """In whatever thread it comes: only requests follow."""
+        """Take the subscription, in whichever thread it comes: only requests follow."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._upstream is not None or not self._open:
@@ -151,7 +154,7 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         return self._close() and self._downstream.on_next_raised(error)
 
     def _ends(self, end: _End) -> None:
-        self._upstream = None  # which is not called any more (§2.4)
+        self._upstream = None  # it is not called any more (§2.4)
         if get_ident() == self._thread and not self._signals:
             self._tell(end)
         else:
@@ -170,7 +173,7 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
                 self._lost()
 
     def _lost(self) -> None:
-        """The loop is closed. Any thread."""
+        """End the flow: the loop is closed. Any thread."""
         if self._close():
             self._drop()
             self._downstream.on_error(closed_loop("subscribe()", None))
@@ -180,7 +183,7 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
     def _come(self) -> None:
         self._coming = False
         signals = self._signals
-        for _ in range(len(signals)):  # what comes meanwhile waits its turn, as others do
+        for _ in range(len(signals)):  # signals that come meanwhile wait their turn
             try:
                 signal = signals.popleft()
             except IndexError:  # it was cancelled
@@ -199,7 +202,7 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         try:
             self._downstream.on_next(item)
         except BaseException as error:
-            # Nobody is above this who could hear of it.
+            # No caller is left that could handle it.
             closed = self._close()
             throw_if_fatal(error)
             if not closed or not self._downstream.on_next_raised(error):

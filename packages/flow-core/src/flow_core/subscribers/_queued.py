@@ -1,4 +1,4 @@
-"""What ``for`` and ``async for`` have in common: items wait in a bounded queue for one consumer."""
+"""The base of ``for`` and ``async for``: items wait in a bounded queue for one consumer."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _take: Final[Callable[[deque[Any]], Any]] = deque[Any].popleft
 
 
 class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
-    """Takes items from any thread and wakes one consumer, whose way of waiting subclasses know.
+    """Takes items from any thread and wakes one consumer; subclasses know how it waits.
 
-    No wake-up is lost: the consumer says that it waits and looks at the queue again before it does,
-    and a producer appends before it asks. No item is lost in silence, either: who cancels sets the
-    flag before it empties the queue, and a producer appends before it looks at the flag. What
-    becomes of an error that nobody waits for, subclasses may say.
+    No wake-up is lost: the consumer sets a flag before it waits, and looks at the queue again after
+    that; a producer appends before it reads the flag. No item is lost in silence, either: `cancel`
+    sets its flag before it empties the queue, and a producer appends before it reads that flag.
+    Subclasses decide what happens to an error that no consumer waits for.
 
     Args:
         prefetch: how many items may wait; they are requested again at 75 %. None for one at a time,
-            which is not requested before the consumer asks for it.
+            which is requested only when the consumer needs it.
     """
 
     operator: ClassVar[str]
-    """What the consumer is, in words."""
+    """The name of the consumer, in words."""
 
     __slots__ = (
         "_asked",
@@ -61,28 +61,29 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         self._prefetch = prefetch or 1
         self._limit = UNBOUNDED if prefetch is None else replenish_limit(prefetch)
         self._asked = 0 if prefetch is None else None
-        """How many items were asked for after the first one; None if they are requested ahead."""
+        """The number of items requested after the first one; None if they are requested ahead."""
         self.queue: deque[T] = deque()
         """The items that wait."""
         self._subscription: Subscription | None = None
         self._errors: list[BaseException] = []
-        """What the flow has failed with: of whoever takes it out."""
+        """The error of the flow, until it is taken out."""
         self._done = self._cancelled = False
         self._home = current_home()
         self._waits = False
-        """Whether the consumer waits, or is about to look whether it has to; or has cancelled, so
-        that each item is looked at."""
+        """True if the consumer waits, or is about to check whether it has to; or has cancelled, so
+        that each item is checked."""
         self._consumed = 0
-        """Items since the last request: those that were taken, and those of `at_hand`."""
+        """The number of items since the last request: those that were taken, and those of
+        `at_hand`."""
         self._left = repeat(self.queue, 0)
-        """As many as `at_hand` has not given yet."""
+        """One entry for each item that `at_hand` has not given yet."""
 
     @abstractmethod
     def _wake(self) -> None:
-        """The consumer has to look again."""
+        """Make the consumer look again."""
 
     def ask(self) -> None:
-        """The consumer is about to wait: request an item, unless they are requested ahead."""
+        """Prepare to wait: request an item, unless they are requested ahead."""
         asked, subscription = self._asked, self._subscription
         if asked is not None and asked < self._consumed and subscription is not None:
             self._asked = asked + 1
@@ -90,7 +91,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def home(self) -> Home | None:
-        """That of the thread in which this was made."""
+        """The home of the thread in which this was made."""
         return self._home
 
     @override
@@ -116,7 +117,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
             hooks.drop_item(item)
             if self._subscription is not None:
                 hooks.cancel(self._subscription)
-            self.on_error(  # what waits still comes before it
+            self.on_error(  # items that wait still come before it
                 MissingBackpressureError(
                     f"the flow sent more than the {self._prefetch} items that were requested"
                 )
@@ -128,7 +129,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def receiver(self) -> Callable[[T], object]:
-        """`on_next`, for who sends nothing after an end."""
+        """Return `on_next`, for sources that send nothing after an end."""
         queue, prefetch = self.queue, self._prefetch
         append = queue.append
 
@@ -143,14 +144,14 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         return receive
 
     def _told(self) -> None:
-        """An item has been added, and somebody cares."""
+        """Note that an item was added, and the consumer wants to know."""
         if self._cancelled:
             hooks.drop_waiting(self.queue)
         else:
             self._wake()
 
     def _waits_no_more(self) -> None:
-        """The consumer goes on. Who cancels meanwhile sets `_cancelled` before `_waits`."""
+        """Continue the consumer. `cancel` sets `_cancelled` before `_waits`."""
         self._waits = False
         if self._cancelled:
             self._waits = True
@@ -176,9 +177,9 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
             self._wake()
 
     def taken(self) -> T | None:
-        """The next item, or None if the flow has ended. Raises what it failed with.
+        """Return the next item, or None if the flow has ended. Raises the error of the flow.
 
-        To be called when an item waits, or the flow has ended.
+        Call it only when an item waits, or the flow has ended.
         """
         if not self.queue:
             if self._errors:
@@ -193,13 +194,13 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         return item
 
     def at_hand(self, most: int = UNBOUNDED) -> Iterator[T]:
-        """What waits right now, up to the item with which more is to be requested.
+        """Iterate over the items that wait right now, up to the one with which more are requested.
 
-        An item is taken when it is asked for, and no Python runs for it. To be iterated to its end,
+        An item is taken when it is asked for, and no Python code runs for it. Iterate to the end,
         unless `cancel` comes first.
 
         Args:
-            most: how many items to give.
+            most: how many items to give at most.
         """
         count = min(len(self.queue), self._limit - 1 - self._consumed, most)
         self._consumed += count
@@ -207,7 +208,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         return map(_take, self._left)
 
     def cancel(self) -> None:
-        """Cancel the flow and forget what waits."""
+        """Cancel the flow and drop the items that wait."""
         self._cancelled = True
         self._waits = True
         if self._subscription is not None:
@@ -224,7 +225,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
             self._drop(error)
 
     def _drop(self, error: BaseException) -> None:
-        """Nobody waits for this error any more."""
+        """Drop an error that no consumer waits for any more."""
         hooks.drop_error(error)
 
     @override

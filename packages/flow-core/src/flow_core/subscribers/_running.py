@@ -34,10 +34,10 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
 
     @abstractmethod
     def __iter__(self) -> Iterator[T_co]:
-        """Run it, and give its items."""
+        """Run the flow, and yield its items."""
 
     def last(self) -> T_co:
-        """The last item; blocks until the end.
+        """Return the last item; blocks until the end.
 
         >>> import flow_core as flow
         >>> flow.range(3).last()
@@ -56,7 +56,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         return cast("T_co", found)  # it is not UNSET
 
     def single(self) -> T_co:
-        """The only item; blocks.
+        """Return the only item; blocks.
 
         >>> import flow_core as flow
         >>> flow.range(3).sum().single()
@@ -76,7 +76,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         return cast("T_co", found)  # it is not UNSET
 
     def run(self) -> None:
-        """Run to the end, for what the flow does on its way; its items go nowhere. Blocks.
+        """Run to the end, for the effects of the flow; its items are dropped. Blocks.
 
         >>> import flow_core as flow
         >>> flow.range(2).do_on_next(print).run()
@@ -84,7 +84,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         1
 
         Raises:
-            Exception: what the flow fails with.
+            Exception: the error of the flow.
             BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
         """
         items = iter(self)
@@ -95,7 +95,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
             if close is not None:
                 close()
 
-    def run_async(self) -> Coroutine[Any, Any, None]:  # Any: what the loop sends and gets
+    def run_async(self) -> Coroutine[Any, Any, None]:  # Any: the types that the loop sends and gets
         """As `run`, in an event loop.
 
         >>> import asyncio
@@ -104,10 +104,10 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         0
         1
 
-        When it returns, or raises, all tasks of the flow have ended, also when it is cancelled.
+        When it returns, raises, or is cancelled, all tasks of the flow have ended.
 
         Raises:
-            Exception: what the flow fails with.
+            Exception: the error of the flow.
         """
         return run_to_end(iterate_async(self._whole(), None))
 
@@ -129,25 +129,23 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         0
         1
 
-        By itself it is a ``for`` loop: the function is called in this thread, for one item after
-        the other. If it is a coroutine function, each coroutine is awaited, in one loop for the
-        process. With any other argument, it is `do_concurrent` that calls the function; items are
-        done with in any order then.
+        Without other arguments it is a ``for`` loop: the function is called in this thread, for one
+        item after the other. If it is a coroutine function, each coroutine is awaited, in one loop
+        for the process. With any other argument, `do_concurrent` calls the function; then items may
+        be done in any order.
 
         Args:
-            action: is given an item; what it returns does not matter. It may be a coroutine
-                function.
+            action: called with an item; its result does not matter. It may be a coroutine function.
             concurrency: how many items are worked on at a time.
-            executor: see `do_concurrent`, as all that follows.
+            executor: see `do_concurrent`, like all arguments that follow.
             retry: how often an item is tried again: at once, or as `backoff` says.
-            backoff: how long to wait before that: a time, which grows, or a `Backoff`.
-            timeout: how long each try may take, of a coroutine function.
-            clock: tells the time for `timeout` and `backoff`.
+            backoff: how long to wait before that: a time in seconds, which grows, or a `Backoff`.
+            timeout: how long each try of a coroutine function may take, in seconds.
+            clock: the clock of `timeout` and `backoff`.
 
         Raises:
             TypeError: if `action` cannot be called.
-            Exception: what the flow fails with, or what `action` raises. The flow is cancelled
-                then.
+            Exception: the error of the flow, or of `action`. The flow is cancelled then.
             BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
         """
         if not callable(action):
@@ -177,7 +175,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         backoff: Backoff | Seconds | None = None,
         timeout: Seconds | None = None,
         clock: Clock | None = None,
-    ) -> Coroutine[Any, Any, None]:  # Any: what the loop sends and gets
+    ) -> Coroutine[Any, Any, None]:  # Any: the types that the loop sends and gets
         """As `for_each`, in an event loop: ``await flow.for_each_async(send, 10)``.
 
         >>> import asyncio
@@ -189,20 +187,20 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         0
         1
 
-        When it returns, or raises, all tasks of the flow have ended, also when it is cancelled.
+        When it returns, raises, or is cancelled, all tasks of the flow have ended.
 
         Args:
-            action: is given an item; if it is a coroutine function, it is awaited.
+            action: called with an item; if it is a coroutine function, its coroutine is awaited.
             concurrency: how many items are worked on at a time.
-            executor: see `do_concurrent`, as all that follows.
+            executor: see `do_concurrent`, like all arguments that follow.
             retry: how often an item is tried again: at once, or as `backoff` says.
-            backoff: how long to wait before that: a time, which grows, or a `Backoff`.
-            timeout: how long each try may take, of a coroutine function.
-            clock: tells the time for `timeout` and `backoff`.
+            backoff: how long to wait before that: a time in seconds, which grows, or a `Backoff`.
+            timeout: how long each try of a coroutine function may take, in seconds.
+            clock: the clock of `timeout` and `backoff`.
 
         Raises:
             TypeError: if `action` cannot be called; at once, and not when it is awaited.
-            Exception: what the flow fails with, or what `action` raises.
+            Exception: the error of the flow, or of `action`.
         """
         if not callable(action):
             raise TypeError(f"for_each_async() takes a function, not {action!r}")
@@ -221,7 +219,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         ).run_async()
 
     def to_future(self) -> Future[T_co]:
-        """Run for the only item, as a `concurrent.futures.Future`; its cancel cancels the flow.
+        """Run for the only item, as a `concurrent.futures.Future`; cancelling it cancels the flow.
 
         >>> import flow_core as flow
         >>> flow.range(3).sum().to_future().result()
@@ -231,12 +229,12 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
 
         return single_future(self._whole())
 
-    def __await__(self) -> Generator[Any, Any, T_co]:  # Any: what the loop sends and gets
+    def __await__(self) -> Generator[Any, Any, T_co]:  # Any: the types that the loop sends and gets
         return await_single(self._whole()).__await__()
 
 
 def _closing(iterator: Iterator[T]) -> Iterator[T]:
-    """`iterator`, closed when it is left early."""
+    """Yield from `iterator`, and close it when this is left early."""
     try:
         yield from iterator
     finally:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def core_subscriber(subscriber: Subscriber[T]) -> CoreSubscriber[T]:
-    """`subscriber` itself if it vouches for the rules, or else with a guard before it.
+    """Return `subscriber` itself if it follows the rules, or else with a guard before it.
 
     Raises:
         NoneItemError: for None.
@@ -40,10 +40,10 @@ def core_subscriber(subscriber: Subscriber[T]) -> CoreSubscriber[T]:
 
 @final
 class StrictSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
-    """Keeps the rules towards a foreign subscriber, and keeps its mistakes from the flow.
+    """Follows the rules towards another subscriber, and keeps its mistakes out of the flow.
 
-    One subscription only; nothing after a terminal; an exception out of one of
-    its methods cancels the flow and goes to the dropped-errors hook.
+    One subscription only; nothing after a terminal; an error of one of its methods cancels the flow
+    and goes to the dropped-errors hook.
     """
 
     __slots__ = ("_done", "_home", "_subscriber", "_subscription")
@@ -56,7 +56,7 @@ class StrictSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def home(self) -> Home | None:
-        """That of the thread in which this was made."""
+        """The home of the thread in which this was made."""
         return self._home
 
     @override
