@@ -226,7 +226,7 @@ class Spliced(Generic[R]):
     def iterate(
         self, outer: Iterator[Any], most: int, others: builtins.list[Any]
     ) -> Iterator[R]:  # Any: the type that it would be called with
-        """Yield the results for all items of the inputs in `outer`, up to one that is not a list, ….
+        """Yield the results for the items of all inputs in `outer`, up to an unsuitable one.
 
         Args:
             outer: the inputs; it stays open.

@@ -1,6 +1,6 @@
-"""What the installed packages offer by name: operators, sources, sinks, engines and so on.
+"""The objects of the installed packages by name: operators, sources, sinks, engines and so on.
 
-A plugin is a module under the entry-point group ``flow`` whose hooks yield records:
+A plugin is a module under the entry-point group ``flow`` with hooks that yield records:
 
     from flow_core.plugins import OperatorSpec, hookimpl
 
@@ -8,8 +8,8 @@ A plugin is a module under the entry-point group ``flow`` whose hooks yield reco
     def flow_operators():
         yield OperatorSpec("every", "my_package:every", summary="Each n-th item.")
 
-Records name their objects, so that looking through them imports none of these. Nothing is scanned
-before `plugin_host` is called for the first time.
+Records name their objects, so listing records imports none of these. Nothing is scanned before the
+first call of `plugin_host`.
 """
 
 from flow_core.plugins.hookspecs import GROUP, hookimpl

@@ -1,4 +1,4 @@
-"""The hooks that a plugin may have. Each yields records; none gets an argument."""
+"""The hooks that a plugin may have. Each yields records; none has an argument."""
 
 from __future__ import annotations
 
@@ -45,59 +45,59 @@ hookimpl: Final = pluggy.HookimplMarker(GROUP)
 
 @hookspec
 def flow_operators() -> Iterable[OperatorSpec]:
-    """What `Flow.pipe` can take."""
+    """Yield operators for `Flow.pipe`."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_sources() -> Iterable[SourceSpec]:
-    """Where flows can begin."""
+    """Yield sources."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_sinks() -> Iterable[SinkSpec]:
-    """Where flows can end."""
+    """Yield sinks."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_engines() -> Iterable[EngineSpec]:
-    """Where flows can run."""
+    """Yield engines."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_executors() -> Iterable[ExecutorSpec]:
-    """Where work is done."""
+    """Yield executors."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_clocks() -> Iterable[ClockSpec]:
-    """What tells the time."""
+    """Yield clocks."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_displays() -> Iterable[DisplaySpec]:
-    """What shows flows to people."""
+    """Yield displays."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_namespaces() -> Iterable[NamespaceSpec]:
-    """What methods of packages are found under."""
+    """Yield namespaces for methods of packages."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_converters() -> Iterable[ConverterSpec]:
-    """What flows can be made of."""
+    """Yield converters to flows."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_translations() -> Iterable[TranslationSpec]:
-    """What stages become on a cluster."""
+    """Yield translations of stages for clusters."""
     raise NotImplementedError

@@ -72,7 +72,7 @@ _HOOKS: Final[Mapping[str, type[Spec]]] = MappingProxyType(
 )
 
 _WORDS: Final = frozenset[type[Spec]]({OperatorSpec, SourceSpec, SinkSpec})
-"""Of what other libraries have other words."""
+"""Records for which other libraries have other words."""
 
 _ELSEWHERE_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -81,8 +81,8 @@ _ELSEWHERE_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
         "reactivex.observable.observable:Observable": "flow-rxcompat",
     }
 )
-"""Classes whose converter comes with a package. A general converter must not take their values:
-an Observable, say, is awaitable, but its last item alone is not what it stands for."""
+"""Classes whose converter comes with a package. A general converter must not take their values: an
+Observable is awaitable, but it is more than its last item."""
 
 _FRAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -91,7 +91,8 @@ _FRAMES: Final[Mapping[str, str]] = MappingProxyType(
         "polars.dataframe.frame:DataFrame": "frame.iter_rows(named=True)",
     }
 )
-"""Tables that, iterated over, give columns or their names, and what gives their rows."""
+"""Tables that give columns or their names when iterated over, and the method that gives their
+rows."""
 
 _TEXT: Final = (str, bytes, bytearray, memoryview)
 
@@ -102,7 +103,7 @@ _PLAIN: Final = frozenset[type]({list, tuple, range, dict, set, frozenset, deque
 @final
 @dataclass(frozen=True)
 class Plugin:
-    """A module that registers records, and who brought it.
+    """A module that registers records, and its origin.
 
     Args:
         name: the name of its entry point, or of the module for one that `FLOW_LOAD_PLUGINS` names.
@@ -125,10 +126,10 @@ class Plugin:
 @final
 @dataclass(frozen=True)
 class Problem:
-    """Why something of a plugin cannot be used. Never fatal.
+    """The reason why an object of a plugin cannot be used. Never fatal.
 
     Args:
-        plugin: whose fault it is.
+        plugin: the plugin with the problem.
         message: what happened and what to do about it.
     """
 
@@ -146,7 +147,7 @@ class Registered(Generic[S_co]):
 
     Args:
         spec: the record.
-        plugin: who yielded it.
+        plugin: the plugin that yielded it.
     """
 
     spec: S_co
@@ -154,7 +155,7 @@ class Registered(Generic[S_co]):
 
 
 class OperatorFactory(Protocol):
-    """What a record of an operator names. The arguments are its own affair."""
+    """The function that a record of an operator names, with arguments of its choice."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Operator[Any, Any]:
         """Make the operator."""
@@ -165,16 +166,18 @@ class OperatorFactory(Protocol):
 class PluginHost:
     """All records of the plugins, by class and name.
 
-    A plugin that cannot be imported, or that yields what is not a record, is left out and reported
-    in `problems`. Where two records of one class have the same name, the first one counts: those of
+    A plugin that cannot be imported, or that yields anything but records, is left out and reported
+    in `problems`. Of two records of one class with the same name, the first one counts: those of
     the core, then by the names of distributions and entry points.
 
     Args:
-        environ: where to read the settings from:
+        environ: the environment with the settings:
 
-            * ``FLOW_DISABLE_PLUGINS``: a comma list of entry points, distributions or modules that
-              are not loaded; ``*`` or ``1`` for all that entry points announce but the core's.
-            * ``FLOW_LOAD_PLUGINS``: a comma list of modules to load as plugins in any case.
+            * ``FLOW_DISABLE_PLUGINS``: a comma-separated list of entry points, distributions or
+              modules that are not loaded; ``*`` or ``1`` for all that entry points announce but the
+              core's.
+            * ``FLOW_LOAD_PLUGINS``: a comma-separated list of modules to load as plugins in any
+              case.
     """
 
     __slots__ = ("_known", "_manager", "_plugins", "_problems", "_records")
@@ -186,7 +189,7 @@ class PluginHost:
         self._problems: list[Problem] = []
         self._known: dict[type, tuple[int, Registered[ConverterSpec], Callable[..., Any]]] = {}
         """The converters of plain values, and how many modules were imported when one was found:
-        more of them may bring what such a value looks like, too."""
+        further modules may have another converter for such a value."""
         self._records: dict[type[Spec], dict[str, Registered[Spec]]] = {
             kind: {} for kind in _HOOKS.values()
         }
@@ -224,7 +227,7 @@ class PluginHost:
             self._collect(plugin, module, hook, kind)
 
     def _collect(self, plugin: Plugin, module: object, hook: str, kind: type[Spec]) -> None:
-        """Ask one plugin one hook, so that what it raises is its own affair."""
+        """Call one hook of one plugin; its errors are reported as problems."""
         try:
             for record in _records_of(self._manager, module, hook):
                 if type(record) is not kind:
@@ -251,7 +254,7 @@ class PluginHost:
             )
 
     def _check_class(self, new: Registered[Spec]) -> None:
-        """Two converters for one class clash too, whatever their names are."""
+        """Report a second converter for a class, whatever its name is."""
         if not isinstance(new.spec, ConverterSpec):
             return
         for name, first in self.converters.items():
@@ -266,7 +269,7 @@ class PluginHost:
     def _report(self, plugin: Plugin, message: str) -> None:
         self._problems.append(Problem(plugin, message))
 
-    # -- what there is
+    # -- the records
 
     @property
     def plugins(self) -> Sequence[Plugin]:
@@ -275,67 +278,67 @@ class PluginHost:
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """What is wrong with plugins, in the order of finding."""
+        """The problems of plugins, in the order in which they were found."""
         return tuple(self._problems)
 
     @property
     def operators(self) -> Mapping[str, Registered[OperatorSpec]]:
-        """What `Flow.pipe` can take."""
+        """The operators for `Flow.pipe`."""
         return self._of(OperatorSpec)
 
     @property
     def sources(self) -> Mapping[str, Registered[SourceSpec]]:
-        """Where flows can begin."""
+        """The sources."""
         return self._of(SourceSpec)
 
     @property
     def sinks(self) -> Mapping[str, Registered[SinkSpec]]:
-        """Where flows can end."""
+        """The sinks."""
         return self._of(SinkSpec)
 
     @property
     def engines(self) -> Mapping[str, Registered[EngineSpec]]:
-        """Where flows can run."""
+        """The engines."""
         return self._of(EngineSpec)
 
     @property
     def executors(self) -> Mapping[str, Registered[ExecutorSpec]]:
-        """Where work is done."""
+        """The executors."""
         return self._of(ExecutorSpec)
 
     @property
     def clocks(self) -> Mapping[str, Registered[ClockSpec]]:
-        """What tells the time."""
+        """The clocks."""
         return self._of(ClockSpec)
 
     @property
     def displays(self) -> Mapping[str, Registered[DisplaySpec]]:
-        """What shows flows to people."""
+        """The displays."""
         return self._of(DisplaySpec)
 
     @property
     def namespaces(self) -> Mapping[str, Registered[NamespaceSpec]]:
-        """What methods of packages are found under."""
+        """The namespaces for methods of packages."""
         return self._of(NamespaceSpec)
 
     @property
     def converters(self) -> Mapping[str, Registered[ConverterSpec]]:
-        """What flows can be made of."""
+        """The converters to flows."""
         return self._of(ConverterSpec)
 
     @property
     def translations(self) -> Mapping[str, Registered[TranslationSpec]]:
-        """What stages become on a cluster."""
+        """The translations of stages for clusters."""
         return self._of(TranslationSpec)
 
     def _of(self, kind: type[S]) -> Mapping[str, Registered[S]]:
-        # `_collect` has let only records of this class in.
+        # `_collect` has let in only records of this class.
         return MappingProxyType(cast("dict[str, Registered[S]]", self._records[kind]))
 
     # -- by name
 
     def operator(self, name: str) -> OperatorFactory:
-        """The factory of an operator.
+        """Return the factory of an operator.
 
         >>> import flow_core as flow
         >>> take = plugin_host().operator("take")
@@ -343,21 +346,21 @@ class PluginHost:
         [0, 1]
 
         Args:
-            name: that of a record; ``acme.smooth`` is a method of the namespace ``acme``.
+            name: the name of a record; ``acme.smooth`` is a method of the namespace ``acme``.
 
         Raises:
-            UnknownOperatorError: if no plugin registers `name`; says what comes near, and which
-                package would bring it.
+            UnknownOperatorError: if no plugin registers `name`; it gives the closest known name,
+                and the package that would bring it.
             PluginError: if its package cannot be imported.
         """
         space, _, method = name.rpartition(".")
         if space:
             return self._find(self.namespaces, space, NamespaceSpec).spec.method(method)
         found = _callable(self._find(self.operators, name, OperatorSpec).spec)
-        return cast("OperatorFactory", found)  # what a record of an operator names
+        return cast("OperatorFactory", found)  # the target of an operator's record
 
-    def source(self, name: str) -> Callable[..., Flow[Any]]:  # Any: whatever its items are
-        """The factory of a source.
+    def source(self, name: str) -> Callable[..., Flow[Any]]:  # Any: items of any type
+        """Return the factory of a source.
 
         Raises:
             UnknownOperatorError: as for `operator`.
@@ -366,17 +369,17 @@ class PluginHost:
         return _callable(self._find(self.sources, name, SourceSpec).spec)
 
     def sink(self, name: str) -> OperatorFactory:
-        """The factory of an operator that ends a flow.
+        """Return the factory of an operator that ends a flow.
 
         Raises:
             UnknownOperatorError: as for `operator`.
             PluginError: as for `operator`.
         """
         found = _callable(self._find(self.sinks, name, SinkSpec).spec)
-        return cast("OperatorFactory", found)  # what a record of a sink names
+        return cast("OperatorFactory", found)  # the target of a sink's record
 
     def engine(self, name: str) -> Callable[[EngineOptions], AbstractContextManager[Engine]]:
-        """What opens an engine.
+        """Return the function that opens an engine.
 
         Raises:
             UnknownOperatorError: as for `operator`.
@@ -385,7 +388,7 @@ class PluginHost:
         return _callable(self._find(self.engines, name, EngineSpec).spec)
 
     def executor(self, name: str) -> Callable[..., Executor]:
-        """What makes an executor.
+        """Return the function that makes an executor.
 
         Raises:
             UnknownOperatorError: as for `operator`.
@@ -394,7 +397,7 @@ class PluginHost:
         return _callable(self._find(self.executors, name, ExecutorSpec).spec)
 
     def clock(self, name: str) -> Callable[..., Clock]:
-        """What gives a clock.
+        """Return the function that returns a clock.
 
         Raises:
             UnknownOperatorError: as for `operator`.
@@ -403,7 +406,7 @@ class PluginHost:
         return _callable(self._find(self.clocks, name, ClockSpec).spec)
 
     def each_display(self) -> Iterator[Display]:
-        """Give all displays; one that cannot be loaded is left out.
+        """Yield all displays; one that cannot be loaded is left out.
 
         ``flow plugins --check`` says why it cannot.
         """
@@ -415,7 +418,7 @@ class PluginHost:
         """Return whether an operator has no meaning behind items that have no order.
 
         Args:
-            operator: the name of its record. A stage has its template, which is asked elsewhere.
+            operator: the name of its record. For a stage, its template says so.
         """
         found = self.operators.get(operator)
         return (
@@ -425,7 +428,7 @@ class PluginHost:
         )
 
     def display(self, name: str) -> Callable[[], Display]:
-        """What gives a display.
+        """Return the function that returns a display.
 
         Raises:
             UnknownOperatorError: as for `operator`.
@@ -433,11 +436,11 @@ class PluginHost:
         """
         return _callable(self._find(self.displays, name, DisplaySpec).spec)
 
-    def translate(self, stage: Stage[Any, Any]) -> Translation | None:  # Any: whatever its items
-        """What `stage` becomes over several partitions; None if no plugin has a translation.
+    def translate(self, stage: Stage[Any, Any]) -> Translation | None:  # Any: items of any type
+        """Return the translation of `stage` for several partitions; None if no plugin has one.
 
         Raises:
-            PluginError: if the translation cannot be imported, or makes something else.
+            PluginError: if the translation cannot be imported, or is not a `Translation`.
         """
         for found in self.translations.values():
             if _already(found.spec.template) != stage.template:
@@ -452,23 +455,23 @@ class PluginHost:
         return None
 
     def convert(self, value: object) -> Flow[object]:
-        """A flow of a foreign object, by the converter that knows its class best.
+        """Convert an object to a flow, by the converter that knows its class best.
 
         >>> list(plugin_host().convert([1, 2]))
         [1, 2]
 
         The nearest class in the value's own order of inheritance counts first. Then come abstract
-        classes that the value merely looks like (the most specific one; plugins before the core),
-        and at last whatever has a method ``subscribe``. Text is not a collection here: a str or
+        classes that the value only resembles (the most specific one; plugins before the core), and
+        at last any object with a method ``subscribe``. Text is not a collection here: a str or
         bytes is refused unless a plugin registers its very class.
 
         Args:
             value: anything but None.
 
         Raises:
-            NoConverterError: if no converter accepts it; says what they accept, and which package
-                would bring one.
-            PluginError: if the converter cannot be imported, or returns no flow.
+            NoConverterError: if no converter accepts it; it says what they accept, and which
+                package would bring one.
+            PluginError: if the converter cannot be imported, or does not return a flow.
         """
         kind, modules = type(value), len(sys.modules)
         known = self._known.get(kind)
@@ -486,7 +489,7 @@ class PluginHost:
                 f"the converter {found.spec.name!r} of {found.plugin} made no Flow of a "
                 f"{_class_name(type(value))}, but {made!r}"
             )
-        return cast("Flow[object]", made)  # of whatever items
+        return cast("Flow[object]", made)  # with items of any type
 
     def _converter(self, value: object) -> Registered[ConverterSpec] | None:
         records = list(self.converters.values())
@@ -499,7 +502,7 @@ class PluginHost:
                 return None
         if isinstance(value, _TEXT):
             return None
-        # Abstract classes: those of plugins first, as they say more than "iterable".
+        # Abstract classes: those of plugins first, as they are more specific than "iterable".
         records.sort(key=lambda found: found.plugin.module == _BUILTIN)
         alike = [
             (accepted, found)
@@ -515,7 +518,7 @@ class PluginHost:
         return next((found for accepted, found in alike if accepted is Publisher), None)
 
     def _no_converter(self, value: object) -> str:
-        """What to tell a user whose value no converter accepts."""
+        """Return the message for a value that no converter accepts."""
         text = f"no converter makes a flow of a {_class_name(type(value))}"
         if value is None:
             return f"{text}: None is not an item, and no source"
@@ -565,10 +568,10 @@ class PluginHost:
         return found
 
     def unknown(self, name: str, kind: type[Spec]) -> str:
-        """What to tell a user who asked for a name that no plugin registers.
+        """Return the message for a name that no plugin registers.
 
         Args:
-            name: that of a record.
+            name: the name of a record.
             kind: the class of the record.
         """
         hints = late.hints()
@@ -603,10 +606,10 @@ _host: PluginHost | None = None
 
 
 def plugin_host() -> PluginHost:
-    """The host of this process; the first call looks for plugins, the others return the same.
+    """Return the host of this process; the first call looks for plugins.
 
-    A call that comes meanwhile makes one of its own, and does not wait: it may be that of a module
-    that is being imported, and that the first call waits for.
+    A call meanwhile makes another host, and does not wait: it may come from a module that is being
+    imported, and that the first call waits for.
     """
     global _host
     if _host is not None:
@@ -634,7 +637,7 @@ def _records_of(manager: pluggy.PluginManager, module: object, hook: str) -> Ite
 
 
 def _announced() -> list[Plugin]:
-    """The core's own plugin, then what the entry points of installed distributions name."""
+    """Return the core's own plugin, then those of the entry points of installed distributions."""
     core = Plugin("core", _BUILTIN, "flow-core", None)
     found: list[Plugin] = []
     seen: set[str] = set()
@@ -644,7 +647,7 @@ def _announced() -> list[Plugin]:
             continue
         name, version = _identity(distribution)
         if name in seen:
-            continue  # the second of a name is hidden by the first one on sys.path
+            continue  # the first one on sys.path hides the second of a name
         seen.add(name)
         for point in points:
             if point.value == _BUILTIN:
@@ -658,12 +661,12 @@ def _announced() -> list[Plugin]:
 def _entry_points(distribution: Distribution) -> list[EntryPoint]:
     try:
         return [point for point in distribution.entry_points if point.group == GROUP]
-    except Exception:  # damaged metadata of whatever package: nothing to do with flows
+    except Exception:  # damaged metadata of any package, which may have nothing to do with flows
         return []
 
 
 def _identity(distribution: Distribution) -> tuple[str, str]:
-    """The normalised name and the version."""
+    """Return the normalised name and the version."""
     try:
         name, version = distribution.metadata["Name"], distribution.metadata["Version"]
     except Exception:  # a half-removed installation
@@ -677,7 +680,7 @@ def _aliases(plugin: Plugin) -> set[str]:
 
 
 def _plain(name: str) -> str:
-    """A name as distributions compare them: ``Flow_Spark`` is ``flow-spark``."""
+    """Return a name as distributions compare them: ``Flow_Spark`` is ``flow-spark``."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -686,11 +689,11 @@ def _names(text: str) -> list[str]:
 
 
 def _line(error: BaseException) -> str:
-    """The whole error: the reason may be in any of its lines."""
+    """Return the whole error: the reason may be in any of its lines."""
     return "; ".join(filter(None, map(str.strip, f"{type(error).__name__}: {error}".splitlines())))
 
 
-def _callable(spec: Spec) -> Callable[..., Any]:  # Any: what the record's class promises
+def _callable(spec: Spec) -> Callable[..., Any]:  # Any: the type that the record's class promises
     loaded = spec.load()
     if not callable(loaded):
         raise PluginError(f"{spec.category} {spec.name!r}: {spec.target} cannot be called")
@@ -698,13 +701,13 @@ def _callable(spec: Spec) -> Callable[..., Any]:  # Any: what the record's class
 
 
 def _imported(name: str) -> type | None:
-    """The class of this name, if its module is imported already."""
+    """Return the class of this name, if its module is imported already."""
     found = _already(name)
     return found if isinstance(found, type) else None
 
 
 def _already(name: str) -> object:
-    """The object of this name, if its module is imported already."""
+    """Return the object of this name, if its module is imported already."""
     module, _, attribute = name.partition(":")
     found: object = sys.modules.get(module)
     for part in attribute.split("."):
@@ -717,12 +720,12 @@ def _class_name(cls: type, between: str = ".") -> str:
 
 
 def _is_like(value: object, accepted: type) -> bool:
-    """Whether `value` passes for an abstract class."""
+    """Return whether `value` passes for an abstract class."""
     if accepted is Publisher:
         return not isinstance(value, type) and callable(getattr(value, "subscribe", None))
     try:
         return isinstance(value, accepted)
-    except TypeError:  # a Protocol that is not for run time
+    except TypeError:  # a Protocol that cannot be used at run time
         return False
 
 

@@ -1,4 +1,4 @@
-"""What a plugin says about the things that it brings."""
+"""The records with which a plugin describes its objects."""
 
 from __future__ import annotations
 
@@ -39,51 +39,51 @@ OBJECT: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\
 
 
 class Kind(enum.Enum):
-    """How an operator takes part in a flow."""
+    """The way in which an operator takes part in a flow."""
 
     STAGE = "stage"
     """A template, compiled into one loop with its neighbours."""
     BOUNDARY = "boundary"
-    """A publisher of its own: the loops before and after it are separate."""
+    """A separate publisher: the loops before and after it are separate."""
 
 
 class Backpressure(enum.Enum):
-    """What happens to demand on its way from the subscriber to the source."""
+    """The treatment of demand on its way from the subscriber to the source."""
 
     PASS = "passes demand on"
-    """What is requested is requested of the upstream; dropped items are asked for again."""
+    """Demand is passed to the upstream; dropped items are requested again."""
     FULL = "bounded"
     """Demand is honoured, and the upstream is asked for a bounded number of items ahead."""
     UNBOUNDED_IN = "takes all, gives on demand"
     """Everything is requested of the upstream; the downstream's demand is honoured."""
     ERROR = "fails without demand"
-    """Items that nobody asked for fail the flow with MissingBackpressureError."""
+    """Items that were not requested fail the flow with MissingBackpressureError."""
     NONE = "ignores demand"
     """Items are sent whether they were requested or not."""
 
 
 class Placement(enum.Enum):
-    """Where an operator runs whose items are in partitions on a cluster, in no order."""
+    """The place where an operator runs if its items are in partitions on a cluster, in no order."""
 
     CLUSTER = "cluster"
-    """In each partition. What comes of each may be combined in the process that runs the flow."""
+    """In each partition. The results may be combined in the process that runs the flow."""
     SHUFFLE = "shuffle"
     """In each partition, and then where the items of a key are brought together."""
     DRIVER = "driver"
     """In the process that runs the flow, on the items of all partitions, as they arrive."""
     REFUSED = "refused"
-    """Nowhere: what it gives depends on the order of the items."""
+    """Nowhere: its result depends on the order of the items."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What all records have: a name, and where the named object is.
+    """The base of all records: a name, and the place of the named object.
 
     Args:
         name: in lower case, words joined by ``_`` or ``-``; unique among records of one class.
         target: ``package.module:attribute``, with dots for nested attributes. It is imported when
             it is used, never to list it.
-        summary: one line on what it does, for a user who chooses.
+        summary: one line on its purpose, for a user who chooses.
     """
 
     category: ClassVar[str] = "object"
@@ -106,12 +106,13 @@ class Spec:
             )
 
     @classmethod
-    def of(cls, function: Callable[..., object], **facts: Any) -> Self:  # Any: of the record
-        """The record of a function that is imported already; what it says need not be said twice.
+    # Any: the fields of the record.
+    def of(cls, function: Callable[..., object], **facts: Any) -> Self:
+        """Return the record of an imported function, with its name and its docstring.
 
         Args:
             function: gives the name, the target, and the first line of its docstring as summary.
-            facts: all other arguments of the record, and those of the three that are to differ.
+            facts: all other arguments of the record, and those of the three that differ.
         """
         said = {
             "name": function.__name__,
@@ -140,22 +141,23 @@ class Spec:
 class OperatorSpec(Spec):
     """An operator for `Flow.pipe`.
 
-    Its target is a factory ``(...) -> Operator``, or a method of `Flow`, of which `load` makes one.
+    Its target is a factory ``(...) -> Operator``, or a method of `Flow`, from which `load` makes
+    one.
 
     Args:
         kind: whether it is compiled into its neighbours' loop.
-        backpressure: what it does with demand.
+        backpressure: how it treats demand.
         asks: the fusion modes it asks its upstream for; with THREAD_BOUNDARY if it polls on
             another thread.
         answers: the fusion modes it may grant to its downstream; with THREAD_BOUNDARY if also
-            across threads (what calls a user's function stays on its thread; so does what
-            follows it, up to the next boundary that takes no part).
+            across threads (operators that call a user's function stay on their thread; so do those
+            that follow, up to the next boundary that takes no part).
         conditional: whether it tells its upstream which items it dropped (`try_on_next`).
-        placement: where it runs when the items are on a cluster. One of kind BOUNDARY that is
-            REFUSED cannot be put behind items that have no order there; a stage has its template.
+        placement: where it runs when the items are on a cluster. A BOUNDARY that is REFUSED cannot
+            be put behind items that have no order there; a stage has its template.
         method: the method of `Flow` that does the same, with the same arguments; with a dot if it
-            is found under the name of the package, such as ``spark.where``; None if there is none.
-            Only the packages that `Flow` knows have methods.
+            is under the name of the package, such as ``spark.where``; None if there is none. Only
+            the packages that `Flow` knows have methods.
     """
 
     category: ClassVar[str] = "operator"
@@ -180,7 +182,7 @@ class OperatorSpec(Spec):
 def _factory_of(
     name: str, method: Any, holder: Callable[[Any], object] | None = None
 ) -> Callable[..., Any]:  # Any: a method, its flow, and an Operator
-    """A factory of the operator that a method is: of `Flow`, or of what `holder` makes of one."""
+    """Return a factory of the operator for a method: of `Flow`, or of the result of `holder`."""
     signature = signature_of(method)
     signature = signature.replace(parameters=list(signature.parameters.values())[1:])
 
@@ -203,7 +205,7 @@ class SourceSpec(Spec):
     """A source: its target is a factory ``(...) -> Flow``.
 
     Args:
-        backpressure: what it does with demand.
+        backpressure: how it treats demand.
         answers: the fusion modes it may grant, with THREAD_BOUNDARY if also across threads.
         distributed: whether its items are on a cluster, so that stages move there (macro-fusion).
         method: the method of `Flow` that does the same with the flow as the first argument; None
@@ -222,11 +224,11 @@ class SourceSpec(Spec):
 @final
 @dataclass(frozen=True)
 class SinkSpec(Spec):
-    """Where a flow may end: its target is a factory ``(...) -> Operator`` that gives no flow.
+    """The end of a flow: its target is a factory ``(...) -> Operator`` whose result is not a flow.
 
     Args:
         backpressure: how it requests: FULL in bounded batches, UNBOUNDED_IN everything at once.
-        method: as of an `OperatorSpec`.
+        method: see `OperatorSpec`.
     """
 
     category: ClassVar[str] = "sink"
@@ -239,11 +241,10 @@ class SinkSpec(Spec):
 @final
 @dataclass(frozen=True)
 class EngineSpec(Spec):
-    """Somewhere to run flows: its target is ``(options: EngineOptions) -> ContextManager[Engine]``.
+    """A place to run flows: its target is ``(options: EngineOptions) -> ContextManager[Engine]``.
 
     Args:
-        options: which of ``master``, ``remote`` and ``spool`` it heeds; the user is refused the
-            others.
+        options: which of ``master``, ``remote`` and ``spool`` it supports; others are refused.
     """
 
     category: ClassVar[str] = "engine"
@@ -255,10 +256,10 @@ class EngineSpec(Spec):
 @final
 @dataclass(frozen=True)
 class ExecutorSpec(Spec):
-    """Where work is done, for pipelines: its target is a function that makes an `Executor`.
+    """An executor for pipelines: its target is a function that makes an `Executor`.
 
-    It is made anew for each flow that is assembled. Nobody closes it: it ends when nobody refers to
-    it any more, as those of `concurrent.futures` do.
+    It is made again for each flow that is assembled. It is not closed explicitly: it ends when
+    there is no reference to it any more, like those of `concurrent.futures`.
     """
 
     category: ClassVar[str] = "executor"
@@ -267,7 +268,7 @@ class ExecutorSpec(Spec):
 @final
 @dataclass(frozen=True)
 class ClockSpec(Spec):
-    """What tells the time, for pipelines: its target is a function that gives a `Clock`."""
+    """A clock for pipelines: its target is a function that returns a `Clock`."""
 
     category: ClassVar[str] = "clock"
 
@@ -275,7 +276,7 @@ class ClockSpec(Spec):
 @final
 @dataclass(frozen=True)
 class DisplaySpec(Spec):
-    """What shows flows to people: its target is a function that gives a `Display`.
+    """A display that shows flows to people: its target is a function that returns a `Display`.
 
     See `flow_core.counting.Display`. All displays that are installed are used.
     """
@@ -289,16 +290,16 @@ class NamespaceSpec(Spec):
     """Methods for flows under one name: its target is a class that is called with the flow.
 
     The module of the class registers it, with `flow_core.register_namespace`. The record is for
-    those who have not imported it: lists, pipelines, and who asks a flow for the name.
+    code that has not imported it: lists, pipelines, and a flow that is asked for the name.
     """
 
     category: ClassVar[str] = "namespace"
 
     def method(self, name: str) -> Callable[..., Any]:  # Any: an Operator
-        """A factory of the operator that one of its methods is.
+        """Return a factory of the operator for one of its methods.
 
         Args:
-            name: that of the method.
+            name: the name of the method.
 
         Raises:
             PluginError: as `load` does, and if there is no such method.
@@ -313,11 +314,11 @@ class NamespaceSpec(Spec):
 @final
 @dataclass(frozen=True)
 class ConverterSpec(Spec):
-    """Makes a flow of a foreign object: its target is a function ``(value) -> Flow``.
+    """A converter of an object to a flow: its target is a function ``(value) -> Flow``.
 
     Args:
-        accepts: the class of the values, as ``package.module:Class``. It is looked up among the
-            modules that are imported already: a value of it cannot exist otherwise.
+        accepts: the class of the values, as ``package.module:Class``. It is looked up only among
+            the modules that are imported already: otherwise no such value can exist.
     """
 
     category: ClassVar[str] = "converter"
@@ -337,14 +338,14 @@ class ConverterSpec(Spec):
 @final
 @dataclass(frozen=True)
 class TranslationSpec(Spec):
-    """How stages that look at many items run where these are in several partitions.
+    """The way in which stages that look at many items run where these are in several partitions.
 
     Its target is a function ``(stage) -> flow_core.stages.Translation | None``; None leaves the
     stage, with these arguments, to one place.
 
     Args:
-        template: the template of the stages, as ``package.module:TEMPLATE``. It is looked up among
-            the modules that are imported already: a stage of it cannot exist otherwise.
+        template: the template of the stages, as ``package.module:TEMPLATE``. It is looked up only
+            among the modules that are imported already: otherwise no such stage can exist.
     """
 
     category: ClassVar[str] = "translation"
@@ -362,10 +363,12 @@ class TranslationSpec(Spec):
 
 
 def load_object(name: str) -> object:
-    """What ``package.module`` or ``package.module:attribute`` names; imports the module.
+    """Return the object named by ``package.module`` or ``package.module:attribute``.
+
+    Imports the module.
 
     Args:
-        name: that of the object.
+        name: the name of the object.
     """
     module, _, attribute = name.partition(":")
     loaded: object = importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Where items come from."""
+"""Sources: the beginnings of flows."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -75,7 +75,7 @@ FUNCTIONS: Final = (
     "using",
     "using_when",
 )
-"""The names of those that make flows."""
+"""The names of the functions that make flows."""
 
 _PLACES: Final = {
     "._async_iterables": (
@@ -122,7 +122,7 @@ _PLACES: Final = {
     ),
     "._resources": ("using",),
 }
-"""These make flows, which are made of classes of this package: either has to come first."""
+"""These modules make flows, which are made of classes of this package: one has to come first."""
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES)

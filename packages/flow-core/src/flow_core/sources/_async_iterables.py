@@ -1,4 +1,4 @@
-"""`from_async_iterable`, `using_when`: flows of what async generators and resources give."""
+"""`from_async_iterable`, `using_when`: flows of async generators and asynchronous resources."""
 
 from __future__ import annotations
 
@@ -69,20 +69,20 @@ class AsyncIterableSource(Publisher[T], Generic[T]):
 
 @final
 class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
-    """One task that asks for an item when there is demand, delivers it, and waits for demand.
+    """One task that takes an item when there is demand, delivers it, and waits for demand.
 
-    All signals come from the task, so that they are serial (§1.3) without a permit; only when the
-    loop was closed, and the task can never run again, they come from who finds that out.
+    All signals come from the task, so they are serial (§1.3) without a permit; only when the loop
+    was closed, and the task can never run again, they come from the thread that notices it.
 
-    No wake-up is lost: the task puts `_waiter` down and looks at the demand again before it
-    awaits; a requester adds the demand before it looks for `_waiter`. The same goes for a cancel.
+    No wake-up is lost: the task sets `_waiter` and looks at the demand again before it awaits; a
+    request adds the demand before it looks for `_waiter`. The same goes for a cancel.
 
     Args:
-        iterable: where the items come from.
+        iterable: the async iterable.
         downstream: gets the signals.
-        loop: where the task runs.
+        loop: the loop that the task runs in.
         label: the source, for messages.
-        home: where the flow belongs.
+        home: the home of the flow.
     """
 
     __slots__ = (
@@ -122,23 +122,23 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
         self._loop = loop
         self._label = label
         self._lock = Lock()
-        """Guards `_requested`, who starts the task, and who sends the terminal."""
+        """Guards `_requested`, the start of the task, and the sending of the terminal."""
         self._requested = 0
         self._used = 0
         self._bad: ValueError | None = None
         self._open = self._started = False
         self._stopped = False
-        """Cancelled, or ended by a bad request."""
-        # From here on: of the loop's thread.
+        """True when it was cancelled, or ended by a bad request."""
+        # From here on: used in the loop's thread.
         self._task: asyncio.Task[None] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._watch: LoopWatch | None = None
         self._interrupted = self._abandoned = False
         self._pulling = False
-        """The task awaits an item, and may be interrupted."""
+        """True while the task awaits an item, and may be interrupted."""
 
     def start(self) -> None:
-        """Hand this over as the subscription, then do what was requested meanwhile (§1.9)."""
+        """Hand this over as the subscription, then serve the demand that came meanwhile (§1.9)."""
         downstream = self._downstream
         if downstream is not None:
             try:
@@ -154,7 +154,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
 
     @override
     def request(self, n: int, /) -> None:
-        """The first one starts the task."""
+        """Add to the demand; the first request starts the task."""
         bad = bad_request(n)
         if self._downstream is None or (bad is None and self._requested == UNBOUNDED):
             return
@@ -168,7 +168,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
 
     @override
     def cancel(self) -> None:
-        """The iterable is closed in its own loop, soon (X09)."""
+        """Have the iterable closed soon, in its own loop (X09)."""
         with self._lock:
             if self._downstream is None:
                 return
@@ -177,7 +177,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
         self._wake()
 
     def _wake(self) -> None:
-        """Have the task look at what was published: start it, end its waiting, or interrupt it."""
+        """Have the task look at the new state: start it, end its waiting, or interrupt it."""
         with self._lock:
             starts = self._open and not self._started and (self._requested > 0 or self._stopped)
             if starts:
@@ -191,20 +191,20 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
             else:
                 reached = not loop.is_closed()
         elif self._downstream is None:
-            self._iterable = None  # cancelled before anything was asked for
+            self._iterable = None  # cancelled before any item was requested
         else:
             reached = in_loop(loop, self._begin, self._lost)
         if not reached:
             self._lost()
 
     def _lost(self) -> None:
-        """The loop is closed: no task will end this."""
+        """End the flow: the loop is closed, so no task will."""
         downstream, self._iterable = self._take(), None
         if downstream is not None:
             downstream.on_error(self._bad or closed_loop(self._label))
 
     def _take(self) -> CoreSubscriber[T] | None:
-        """The subscriber, to the first caller only, which may send it the terminal."""
+        """Return the subscriber, to the first caller only, which may send it the terminal."""
         with self._lock:
             downstream, self._downstream = self._downstream, None
         return downstream
@@ -212,7 +212,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
     # -- in the loop's thread
 
     def _begin(self) -> None:
-        # Before the task runs: a loop that ends need not let it come to its first step.
+        # Before the task runs: a loop that is ending may never run its first step.
         self._watch = LoopWatch(self._loop, self._lost)
         self._task = task = self._loop.create_task(
             self._run_all(), name=task_name(self._label), context=self._context.copy()
@@ -235,11 +235,11 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
         waiter, task = self._waiter, self._task
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
-        # One that is cancelled already cleans up, which is not to be interrupted.
+        # A task that is cancelled already cleans up, which must not be interrupted.
         if self._stopped and self._pulling and task is not None and not task.cancelling():
             if task is asyncio.current_task():
                 # From within its own step, which may end without a wait. Before Python 3.13 an
-                # interruption that met no wait would stay for those of the clean-up.
+                # interruption that met no wait would hit those of the clean-up.
                 asyncio.get_running_loop().call_soon(self._resume)
                 return
             self._pulling = False
@@ -310,7 +310,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
         return self._used < self._requested and not self._stopped
 
     async def _becomes_wanted(self) -> bool:
-        """Wait for demand. False if the flow was cancelled instead."""
+        """Wait for demand. Return False if the flow was cancelled instead."""
         loop = asyncio.get_running_loop()
         while not self._stopped:
             self._waiter = waiter = loop.create_future()
@@ -324,7 +324,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
         return False
 
     def _failed(self, error: BaseException) -> None:
-        """Something came out of the iterable, or the task was cancelled."""
+        """End the flow: the iterable has raised an error, or the task was cancelled."""
         task = self._task
         if isinstance(error, asyncio.CancelledError):
             if self._interrupted:
@@ -337,9 +337,10 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
                 hooks.drop_error(error)
             return
         if isinstance(error, GeneratorExit):
-            self._abandoned = True  # nobody refers to the flow any more, and nothing can be awaited
+            # There is no reference to the flow any more, and nothing can be awaited.
+            self._abandoned = True
         else:
-            # It goes on through the loop. Those who wait elsewhere are told, too.
+            # It propagates through the loop. Subscribers that wait elsewhere get an error, too.
             self._signal(FlowError(f"{self._label} was ended by {type(error).__name__}"), error)
         raise error
 
@@ -382,7 +383,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
 
 @final
 class _Leased(AsyncIterable[T], Generic[A, T]):
-    """The items of a flow within an async context manager, for each subscriber of its own."""
+    """The items of a flow within an async context manager, one for each subscriber."""
 
     __slots__ = ("_prefetch", "_resource", "_use")
 
@@ -413,7 +414,7 @@ class _Leased(AsyncIterable[T], Generic[A, T]):
 def from_async_iterable(
     iterable: AsyncIterable[T], *, loop: asyncio.AbstractEventLoop | None = None
 ) -> Flow[T]:
-    """The items of an async iterable; an async generator, mostly.
+    """The items of an async iterable, mostly an async generator.
 
     >>> async def ticks() -> AsyncIterator[int]:
     ...     for tick in (1, 2, 3):
@@ -422,27 +423,28 @@ def from_async_iterable(
     >>> list(from_async_iterable(ticks()).map(lambda tick: tick * 10))
     [10, 20, 30]
 
-    It runs in the given loop; or else in the loop in which the flow was subscribed to, whatever
-    thread does so here; or else, where none ran, in one loop for the process, in a daemon thread.
+    It runs in the given loop; or else in the loop in which the flow was subscribed to, whichever
+    thread subscribes here; or else, where none ran, in one loop for the process, in a daemon
+    thread.
 
-    Demand: exact; an item is asked for only when it was requested, and so is the end. Thread: all
-    signals come from the loop's thread. With unbounded demand, an iterable that never has to wait
-    keeps its loop busy: request in portions there, as ``async for`` does. Fusion: none.
+    Demand: exact; an item, or the end, is awaited only when it was requested. Thread: all signals
+    come from the loop's thread. With unbounded demand, an iterable that never has to wait keeps its
+    loop busy: request in portions there, as ``async for`` does. Fusion: none.
 
     Args:
-        iterable: asked for a new iterator by each run, in the loop. An async generator, or another
+        iterable: each run takes a new iterator of it, in the loop. An async generator, or another
             iterator, has its items once: a second run fails with `FlowError`. A generator is closed
             there when the flow is cancelled: a pending await in it is cancelled, and its
             ``finally`` runs.
-        loop: where it has to run, for example since it uses queues of that loop. It may be started
-            later, by another thread.
+        loop: the loop to run in, for example because it uses queues of that loop. Another thread
+            may start it later.
 
     Returns:
         A flow that fails with FlowError when its task is cancelled by the loop, or when the loop
         is closed.
 
     Raises:
-        TypeError: if it is not an async iterable.
+        TypeError: if `iterable` is not an async iterable.
     """
     if not isinstance(iterable, AsyncIterable):
         raise TypeError(
@@ -476,18 +478,18 @@ def using_when(
     commit
     ['a', 'b']
 
-    The context manager is entered with the first request, and left before the subscriber hears of
-    the end: with the error if the flow has failed (if it suppresses that, the flow completes), and
-    with a CancelledError or GeneratorExit if it was cancelled. What it raises is the flow's error.
+    The context manager is entered with the first request, and left before the subscriber gets the
+    end: with the error if the flow has failed (if it suppresses that, the flow completes), and with
+    a CancelledError or GeneratorExit if it was cancelled. An error of it is the flow's error.
 
-    Demand: up to `prefetch` items are requested of the flow that `use` makes, and 75 % of that
+    Demand: up to `prefetch` items are requested of the flow that `use` returns, and 75 % of that
     again as often. Thread, loop and fusion: as `from_async_iterable`.
 
     Args:
-        resource: makes the context manager, once per subscriber.
-        use: makes a flow of what it gives when it is entered.
-        loop: where it runs; see `from_async_iterable`.
-        prefetch: items that may wait, at least 1.
+        resource: returns the context manager, once per subscriber.
+        use: called with the result of entering it; returns a flow.
+        loop: the loop to run in; see `from_async_iterable`.
+        prefetch: how many items may wait, at least 1.
 
     Raises:
         TypeError: if `prefetch` is not an int.

@@ -1,4 +1,4 @@
-"""Sources that ask a function when they are subscribed."""
+"""Sources that call a function when they are subscribed to."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @final
 class CallSource(CallableSource[T]):
-    """What a function returns, asked once per subscriber."""
+    """The result of a function, called once per subscriber."""
 
     __slots__ = ("_function",)
 
@@ -48,7 +48,7 @@ class CallSource(CallableSource[T]):
 
 @final
 class FactorySource(DeferredSource[T]):
-    """A flow that is made when it is subscribed."""
+    """A flow that is made when it is subscribed to."""
 
     __slots__ = ("_factory",)
 
@@ -56,7 +56,7 @@ class FactorySource(DeferredSource[T]):
         self._factory = factory
 
     def resolve(self) -> Flow[T]:
-        """The flow for one subscriber."""
+        """Return the flow for one subscriber."""
         return as_flow(self._factory(), repr(self))
 
     @override
@@ -68,7 +68,7 @@ class FactorySource(DeferredSource[T]):
 
 
 def subscribe_resolved(source: DeferredSource[T], subscriber: Subscriber[T]) -> None:
-    """Subscribe to the flow that `source` makes; what it raises is signalled."""
+    """Subscribe to the flow that `source` makes; its error is signalled."""
     downstream = core_subscriber(subscriber)
     try:
         flow = source.resolve()
@@ -84,7 +84,7 @@ class ErrorSource(Publisher[T], Generic[T]):
     """Fails at once, without demand, or when something is requested.
 
     Args:
-        error: the error; or a function that makes one for each subscriber.
+        error: the error; or a function that returns one for each subscriber.
         on_request: whether to wait for the first request.
     """
 
@@ -109,7 +109,7 @@ class ErrorSource(Publisher[T], Generic[T]):
     def _make(self) -> BaseException:
         error = self._error
         if isinstance(error, BaseException):
-            # The frames that it passed for other subscribers are not this one's affair (X14).
+            # Without the frames that it passed for other subscribers (X14).
             return error.with_traceback(None)
         made = error()
         if not isinstance(made, BaseException):
@@ -123,7 +123,7 @@ class ErrorSource(Publisher[T], Generic[T]):
 
 @final
 class NeverSource(Publisher[T], Generic[T]):
-    """Says nothing after on_subscribe."""
+    """Sends nothing after on_subscribe."""
 
     __slots__ = ()
 
@@ -137,7 +137,7 @@ class NeverSource(Publisher[T], Generic[T]):
 
 @final
 class ForeignSource(Publisher[T], Generic[T]):
-    """A publisher that need not know the rules: what it sends is looked at before all stages."""
+    """A publisher that may break rules: its signals are checked before all stages."""
 
     __slots__ = ("_publisher",)
 
@@ -156,17 +156,17 @@ class ForeignSource(Publisher[T], Generic[T]):
 
 
 def from_callable(function: Callable[[], T | None]) -> Flow[T]:
-    """What `function` returns, or nothing if that is None; called once for each subscriber.
+    """The result of `function`, or nothing if that is None; called once for each subscriber.
 
     >>> list(from_callable(lambda: 42))
     [42]
 
     Args:
-        function: called when the flow is subscribed, never while it is assembled. What it raises
-            is the flow's error.
+        function: called when the flow is subscribed to, never while it is assembled. Its error is
+            the flow's error.
 
     Raises:
-        TypeError: if it cannot be called.
+        TypeError: if `function` cannot be called.
     """
     if not callable(function):
         raise TypeError(f"from_callable() takes a function, not {function!r}; just() takes an item")
@@ -177,17 +177,17 @@ def from_callable(function: Callable[[], T | None]) -> Flow[T]:
 
 
 def defer(factory: Callable[[], Convertible[T]]) -> Flow[T]:
-    """The flow that `factory` makes for each subscriber.
+    """A flow that `factory` returns for each subscriber.
 
     >>> list(defer(lambda: [1, 2]))
     [1, 2]
 
     Args:
-        factory: called once per subscriber, when it subscribes; what it raises is the flow's error.
-            It may give what `from_` takes: a coroutine function is a flow of what it returns.
+        factory: called once per subscriber, when it subscribes; its error is the flow's error. It
+            may return anything that `from_` takes: a coroutine function is a flow of its result.
 
     Raises:
-        TypeError: if it cannot be called.
+        TypeError: if `factory` cannot be called.
     """
     if not callable(factory):
         raise TypeError(f"defer() takes a function that makes a flow, not {factory!r}")
@@ -205,12 +205,12 @@ def error(
     >>> handle = failing.subscribe(print, lambda error: print(repr(error)))
     ValueError('no data')
 
-    Demand: fails without any, or with the first. Thread: the subscriber's, or the requester's.
+    Demand: fails without demand, or with the first. Thread: the subscriber's, or the requester's.
     Fusion: none.
 
     Args:
-        error: signalled as the identical object; or a function that makes one per subscriber, when
-            it subscribes.
+        error: signalled as the same object; or a function that returns one per subscriber, when it
+            subscribes.
         when: ``"subscribe"`` fails at once; ``"request"`` when the first item is requested.
 
     Raises:
@@ -236,15 +236,15 @@ def never() -> Flow[Never]:
 def from_publisher(publisher: Publisher[T] | Flow[T]) -> Flow[T]:
     """Any Reactive Streams publisher, with the operators of a `Flow`.
 
-    A publisher that sends None, or signals after a terminal or a cancel, does not get through.
-    ``Flow(publisher)`` is for one that is known to keep the rules. Demand: passed on. Thread: the
-    publisher's. Fusion: what the publisher grants.
+    If the publisher sends None, or signals after a terminal or a cancel, that is stopped here. Use
+    ``Flow(publisher)`` for one that is known to follow the rules. Demand: passed on. Thread: the
+    publisher's. Fusion: as the publisher grants.
 
     Args:
-        publisher: whatever has ``subscribe(subscriber)``; a Flow is returned as it is.
+        publisher: an object with ``subscribe(subscriber)``; a Flow is returned as it is.
 
     Raises:
-        TypeError: if it has none.
+        TypeError: if it has no ``subscribe``.
     """
     if not callable(getattr(publisher, "subscribe", None)):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""`create`: a flow of what a function pushes."""
+"""`create`: a flow of the items that a function pushes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @final
 class CreateSource(Publisher[T], Generic[T]):
-    """What a function pushes into an emitter, for each subscriber anew."""
+    """The items that a function pushes into an emitter, for each subscriber again."""
 
     __slots__ = ("_capacity", "_function", "_overflow")
 
@@ -35,7 +35,7 @@ class CreateSource(Publisher[T], Generic[T]):
 
     @property
     def keeps_latest(self) -> bool:
-        """Whether what is not requested in time makes room for what comes after it."""
+        """Return whether an item that is not requested in time is replaced by the next one."""
         return self._overflow == "latest"
 
     @override
@@ -70,7 +70,7 @@ def create(
     overflow: Overflow = "buffer",
     capacity: int = DEFAULT_PREFETCH,
 ) -> Flow[T]:
-    """What a function pushes: the bridge from callbacks, listeners and other push-only sources.
+    """The items that a function pushes: a bridge from callbacks, listeners and the like.
 
     >>> def temperatures(emitter: Emitter[int]) -> None:
     ...     emitter.on_dispose(lambda: print("closed"))
@@ -83,11 +83,11 @@ def create(
     21 °C
     closed
 
-    The emitter may be kept and used after the function has returned, by any threads: what they
-    send at the same time is put in some order and delivered one by one. Nobody is blocked.
+    The emitter may be kept and used after the function has returned, by any threads: items that
+    they send at the same time are put in some order and delivered one by one. No thread is blocked.
 
     =========== ==================================================================================
-    `overflow`  what becomes of an item that is not requested
+    `overflow`  treatment of an item that is not requested
     =========== ==================================================================================
     ``buffer``  it waits, as one of at most `capacity`; without room the flow fails with
                 MissingBackpressureError, after the items that wait
@@ -97,22 +97,23 @@ def create(
     ``missing`` it is delivered all the same, for an operator downstream that deals with it
     =========== ==================================================================================
 
-    A ``for`` loop requests 128 items ahead, and an ``async for`` loop, too: these are not too late
-    for it. With ``latest``, it requests an item when it asks for one, so that it gets the newest.
+    A ``for`` loop requests 128 items ahead, and an ``async for`` loop, too: these do not count as
+    late. With ``latest``, they request each item when they need it, so that they get the newest
+    one.
 
     Requested items wait, too, while another thread delivers; at most `capacity` of them in each
-    policy. A producer that can be slowed down looks at ``emitter.requested``, or sends what
-    ``emitter.on_request`` tells it: then nothing has to wait.
+    policy. A producer that can be slowed down looks at ``emitter.requested``, or sends as much as
+    its ``emitter.on_request`` function is asked for: then no item has to wait.
 
     Demand: see above. Thread: items come on the emitting thread, or on the requester's if they had
     to wait. Fusion: ``buffer`` grants ASYNC, also across threads: its queue is shared.
 
     Args:
         subscribe: called once per subscriber, after its on_subscribe, in the subscribing thread;
-            not called if the subscriber has cancelled by then. What it raises is the flow's error.
-            What it returns is not used: clean up in ``emitter.on_dispose``.
+            not called if the subscriber has cancelled by then. Its error is the flow's error. Its
+            result is not used: clean up in ``emitter.on_dispose``.
         overflow: the policy.
-        capacity: the most items that wait, at least 1; `UNBOUNDED` to wait for memory to run out.
+        capacity: the most items that wait, at least 1; `UNBOUNDED` for no limit but the memory.
 
     Raises:
         TypeError: if `subscribe` cannot be called, or `capacity` is not an int.

@@ -38,24 +38,24 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
 Overflow: TypeAlias = Literal["buffer", "error", "drop", "latest", "missing"]
-"""What becomes of items that nobody has requested yet."""
+"""The treatment of items that are not requested yet."""
 
 OVERFLOWS: Final[tuple[Overflow, ...]] = ("buffer", "error", "drop", "latest", "missing")
 
 
 class Emitter(Generic[T_contra]):
-    """What the function of `create` pushes items with, from any threads at any time."""
+    """The object with which the function of `create` pushes items, from any thread at any time."""
 
     __slots__ = ()
 
     @abstractmethod
     def next(self, item: T_contra, /) -> None:
-        """Send `item`; what is not requested is dealt with as the overflow policy says.
+        """Send `item`; if it is not requested, the overflow policy applies.
 
         After the end, or a cancel, it goes to the dropped-items hook.
 
         Raises:
-            NoneItemError: if it is None.
+            NoneItemError: if `item` is None.
         """
 
     @abstractmethod
@@ -64,22 +64,23 @@ class Emitter(Generic[T_contra]):
 
         Raises:
             TypeError: if `error` is not an exception.
-            BaseException: `error`, if it is fatal; the flow fails with a FlowError that it caused.
+            BaseException: `error`, if it is fatal; the flow fails with a FlowError whose cause it
+                is.
         """
 
     @abstractmethod
     def complete(self) -> None:
-        """End the flow, after the items before; nothing happens if it has ended."""
+        """End the flow, after the items before; once it has ended, do nothing."""
 
     @property
     @abstractmethod
     def requested(self) -> int:
-        """How many more items would be delivered now; `UNBOUNDED` for any number."""
+        """The number of items that would be delivered now; `UNBOUNDED` for any number."""
 
     @property
     @abstractmethod
     def cancelled(self) -> bool:
-        """Whether items are of no use any more: the flow was cancelled, failed or completed."""
+        """True if items are of no use any more: the flow was cancelled, failed or completed."""
 
     @abstractmethod
     def on_cancel(self, action: Callable[[], object] | Disposable, /) -> None:
@@ -89,17 +90,18 @@ class Emitter(Generic[T_contra]):
     def on_dispose(self, action: Callable[[], object] | Disposable, /) -> None:
         """Call (or dispose) `action` once, when the flow was ended or cancelled; at once if it was.
 
-        What it raises goes to the dropped-errors hook. Actions run in the order they were added.
+        Its error goes to the dropped-errors hook. Actions run in the order in which they were
+        added.
         """
 
     @abstractmethod
     def on_request(self, action: Callable[[int], object], /) -> None:
-        """Call `action` with each amount that is requested, beginning with what is wanted now.
+        """Call `action` with each requested amount, beginning with the present demand.
 
-        For an item that an operator downstream turns down, such as a filter, it is asked for
-        another one.
-        One call at a time, and none from within an ``on_next``: what it sends then is delivered at
-        once and needs no room. What it raises fails the flow. The last one set is called.
+        For an item that an operator downstream drops, such as a filter, it is asked for another
+        one. One call at a time, and none from within an ``on_next``: items that it sends then are
+        delivered at once and need no room. Its error fails the flow. Only the last function that
+        was set is called.
         """
 
 
@@ -116,7 +118,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
 
     Args:
         downstream: gets the signals.
-        overflow: what becomes of items that are not requested.
+        overflow: the treatment of items that are not requested.
         capacity: how many items may wait.
         label: the source, for messages.
     """
@@ -155,35 +157,37 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         self._capacity = capacity
         self._label = label
         self._heeds = overflow in ("buffer", "latest")
-        """Items wait for demand: the drain takes it. Otherwise they are accepted by demand or not
-        at all (`_counts`), or regardless of it, and wait only for a thread that delivers."""
+        """True if items wait for demand, which the drain uses up. Otherwise they are accepted by
+        demand or not at all (`_counts`), or regardless of it, and wait only for a thread that
+        delivers."""
         self._counts = overflow in ("error", "drop")
         self._queue: deque[T] = deque()
         self._lock = Lock()
         self._requested = 0
         self._used = 0
         """The part of `_requested` that is used up. Changed under `_lock` if `_counts`, else with
-        the permit or, when fused, by the one who polls."""
+        the permit or, with fusion, by the thread that polls."""
         self._closed = False
-        """Nothing is accepted any more."""
+        """True when no item is accepted any more."""
         self._done = False
-        """The emitter has ended the flow. `_error` was set before, and nothing is queued after."""
+        """True when the emitter has ended the flow; `_error` was set before, and no item is queued
+        after."""
         self._error: BaseException | None = None
         self._bad: ValueError | None = None
         self._fused = False
         self._negotiable = False
-        """Nobody has asked for fusion, and on_subscribe runs."""
+        """True while on_subscribe runs and fusion was not requested yet."""
         self._actions: list[Callable[[], object]] | None = []
         self._cancel_actions: list[Callable[[], object]] | None = []
         self._listener: _RequestListener | None = None
         self._asked = 0
-        """What was requested, or given back by an item that was turned down, and not yet told to
-        the function of `on_request`."""
+        """The demand, including that of dropped items, that the function of `on_request` has not
+        got yet."""
 
     def start(self) -> None:
         """Hand this over as the subscription."""
         downstream = self._downstream
-        # The permit is held, so that nothing is signalled before on_subscribe has returned.
+        # We hold the permit, so that no signal comes before on_subscribe has returned.
         if downstream is not None and self.try_enter():
             self._negotiable = True
             try:
@@ -203,7 +207,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         if item is None:
             raise NoneItemError(f"{self._label}: next(None), but None is not an item")
         queue, permit = self._queue, self._permit
-        # The short way, past the queue, of an item that is wanted and that nothing waits before.
+        # The short way, past the queue, for a requested item when no other waits.
         if not queue:
             try:
                 del permit[0]
@@ -229,7 +233,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
                 finally:
                     permit[0] = True
                 if sent:
-                    # Who requested meanwhile found the permit taken, and left the telling to us.
+                    # A request that came meanwhile found the permit taken, so we report it.
                     if self._missed or self._asked:
                         self.signal()
                     return
@@ -298,7 +302,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         if is_fatal(error):
             failure = FlowError(f"{self._label} was ended by {type(error).__name__}")
             failure.__cause__ = error
-            self._end(failure)  # those who wait elsewhere are told, too
+            self._end(failure)  # subscribers that wait elsewhere get an error, too
             raise error
         if not self._end(error):
             hooks.drop_error(error)
@@ -368,7 +372,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         self.signal()
 
     def tell(self, action: Callable[[int], object]) -> None:
-        """Tell the function of `on_request` what was requested since the last call.
+        """Call the function of `on_request` with the demand since the last call.
 
         Args:
             action: that function.
@@ -391,7 +395,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
             _run(action)
 
     def _cancelled(self) -> None:
-        """The subscriber has cancelled, or might as well have (§3.9): tell the emitter's owner."""
+        """Inform the emitter's owner: the subscriber has cancelled, or sent a bad request (§3.9)."""
         with self._lock:
             actions, self._cancel_actions = self._cancel_actions, None
         if not self._done:
@@ -437,9 +441,10 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
 
     @override
     def signal(self) -> None:
-        """Outside of a drain, tell what was requested, too.
+        """Drain; outside of a drain, report the demand, too.
 
-        Whoever gives the permit back last does so: who finds it taken has published before.
+        The last thread to give the permit back does so: a thread that finds it taken has published
+        before.
         """
         super().signal()
         teller = self._listener
@@ -459,7 +464,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
                 hooks.drop_waiting(self._queue)
                 downstream.on_error(bad)
                 return
-            done = self._done  # read before the queue: what came before the end is queued by then
+            done = self._done  # read before the queue: items from before the end are queued by then
             wanted = not self._heeds or self._used < self._requested
             if not queue:
                 if done:
@@ -475,7 +480,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
             try:
                 item = queue.popleft()
             except IndexError:
-                continue  # discarded by a cancel
+                continue  # a cancel has dropped it
             if not self._counts and self._used < self._requested:
                 self._used += 1
             self._deliver(downstream, item)
@@ -489,7 +494,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
                 with self._lock:
                     if self._used:
                         self._used -= 1
-                        # Whoever waits to be asked has to send another one in its place.
+                        # A function that is asked for items has to send another one in its place.
                         if self._listener is not None and self._requested != UNBOUNDED:
                             self._asked = add_demand(self._asked, 1)
         except BaseException as error:
@@ -497,13 +502,13 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
 
     def _wake(self, downstream: CoreSubscriber[T]) -> None:
         try:
-            # The protocol of ASYNC fusion: no item, but the news that there is one (F26).
+            # The protocol of ASYNC fusion: not an item, but the news that there is one (F26).
             downstream.on_next(EMPTY)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - see above
         except BaseException as error:
             self._raised(downstream, error)
 
     def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
-        """The downstream let `error` escape from its on_next (§2.13): the flow is over."""
+        """End the flow: the downstream has raised `error` in its on_next (§2.13)."""
         with self._lock:
             left = self._downstream is None
             self._closed = True
@@ -511,7 +516,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
             lost, self._error = self._error, None
         hooks.drop_waiting(self._queue)
         if lost is not None:
-            hooks.drop_error(lost)  # the emitter has failed, too, and that waited for its turn
+            # The emitter has failed, too, and that error waited for its turn.
+            hooks.drop_error(lost)
         try:
             throw_if_fatal(error)
             if left or not downstream.on_next_raised(error):
@@ -535,7 +541,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """ASYNC, when asked, if there is a buffer."""
+        """Grant ASYNC, when asked, if there is a buffer."""
         if not self._negotiable or self._requested or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
@@ -546,7 +552,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
 
     @override
     def poll(self) -> T | Empty:
-        """EMPTY means nothing right now."""
+        """Take the next item; EMPTY if there is none right now."""
         if self._used >= self._requested:
             return EMPTY
         try:

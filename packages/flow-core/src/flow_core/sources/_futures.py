@@ -1,4 +1,4 @@
-"""`from_future`: a flow of what a future, a task or a coroutine results in."""
+"""`from_future`: a flow of the result of a future, a task or a coroutine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class _AnyFuture(Protocol):
-    """What both kinds of futures have."""
+    """The methods that both kinds of futures have."""
 
     def cancel(self) -> bool: ...
 
@@ -44,7 +44,7 @@ class _AnyFuture(Protocol):
 
     def exception(self) -> BaseException | None: ...
 
-    def result(self) -> Any: ...  # Any: of the item's type, as the user has declared it
+    def result(self) -> Any: ...  # Any: the item's type, as the user has declared it
 
     def add_done_callback(
         self,
@@ -59,10 +59,10 @@ _WAITING: Final = "__flow_waiting__"
 
 @final
 class _Waiting:
-    """Who waits for a future of `concurrent.futures`, which cannot be told to forget a callback.
+    """The callbacks that wait for a future of `concurrent.futures`, which cannot remove a callback.
 
-    So it gets one, for all. Nobody is forgotten: who waits is added, and then looks whether the
-    future is done; the callback comes when it is done, and looks who was added.
+    So it gets one callback for all. None is forgotten: a callback is added before the future is
+    checked; when it is done, its callback looks at those that were added.
     """
 
     __slots__ = ("_waiting",)
@@ -77,23 +77,23 @@ class _Waiting:
             self.tell(future)
 
     def remove(self, key: object) -> None:
-        """Forget who was added by that key, if it was not called."""
+        """Remove the callback of that key, if it was not called."""
         self._waiting.pop(key, None)
 
     def tell(self, future: object) -> None:
-        """The future is done."""
+        """Call the callbacks: the future is done."""
         for key in list(self._waiting):
             resolved = self._waiting.pop(key, None)
             if resolved is not None:
                 try:
                     resolved(future)
                 except BaseException:
-                    self.tell(future)  # it is not the others' affair
+                    self.tell(future)  # the others do not depend on it
                     raise
 
 
 def _waiting_for(future: _AnyFuture) -> _Waiting:
-    """The one of `future`, or one of its own if that takes no attributes."""
+    """Return the one of `future`, or a separate one if that takes no attributes."""
     waiting = made = _Waiting()
     with suppress(TypeError):
         waiting = vars(future).setdefault(_WAITING, made)  # an atomic step: one of several wins
@@ -107,9 +107,9 @@ class FutureSource(Publisher[T], Generic[T]):
     """The result of a future, for each subscriber.
 
     Args:
-        future: of either kind, or an awaitable that becomes one when it is first subscribed.
-        loop: where the awaitable runs; None for the home of its first subscriber, or else the
-            library's loop.
+        future: of either kind, or an awaitable that becomes one at the first subscription.
+        loop: the loop that runs the awaitable; None for the home of its first subscriber, or else
+            the library's loop.
         cancel: whether a subscriber that cancels the flow cancels the future.
     """
 
@@ -125,7 +125,7 @@ class FutureSource(Publisher[T], Generic[T]):
         self._cancel = cancel
         self._lock = RLock()
         """Held while the awaitable is started. A finaliser that subscribes within, at the one
-        moment when the awaitable is taken and the future is not there, is told that it failed."""
+        moment when the awaitable is taken and the future is not there, gets an error."""
         self._trace: TracebackType | None = None
         self._loop = loop
         self._future: _AnyFuture | None = None
@@ -153,7 +153,7 @@ class FutureSource(Publisher[T], Generic[T]):
         emitter: EmitterSubscription[T] = EmitterSubscription(downstream, "buffer", 1, repr(self))
         emitter.start()
         waited = self._waited
-        # Only an asyncio future is of its loop's thread.
+        # Only an asyncio future belongs to its loop's thread.
         home = None if waited is None else loop
         if self._cancel:
             emitter.on_cancel(lambda: in_loop(home, future.cancel))
@@ -192,7 +192,7 @@ class FutureSource(Publisher[T], Generic[T]):
     def _started(
         self, downstream: CoreSubscriber[T]
     ) -> tuple[_AnyFuture, asyncio.AbstractEventLoop | None]:
-        """The future, and the loop in which it is waited for, if there is one.
+        """Return the future, and the loop in which it is awaited, if there is one.
 
         The awaitable runs once, for all subscribers.
         """
@@ -222,8 +222,7 @@ class FutureSource(Publisher[T], Generic[T]):
             error = cancelled.with_traceback(None)
         else:
             if error is not None:
-                # Shared by all subscribers: the frames it passed for others are not this one's
-                # affair (X14).
+                # Shared by all subscribers: without the frames that it passed for others (X14).
                 self._trace = self._trace or error.__traceback__
                 error.with_traceback(self._trace)
         if error is None:
@@ -232,7 +231,8 @@ class FutureSource(Publisher[T], Generic[T]):
                 emitter.next(item)
             emitter.complete()
         elif is_fatal(error):
-            # It has ended the task, and may have ended its thread. Those who wait are told, too.
+            # It has ended the task, and may have ended its thread. Waiting subscribers get an
+            # error, too.
             failure = FlowError(f"{self!r}: its task was ended by {type(error).__name__}")
             failure.__cause__ = error
             emitter.error(failure)
@@ -268,35 +268,35 @@ def from_future(
     loop: asyncio.AbstractEventLoop | None = None,
     cancel: bool = False,
 ) -> Flow[Any]:
-    """What a future results in: one item, or none if the result is None.
+    """The result of a future: one item, or none if the result is None.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> with ThreadPoolExecutor(1) as pool:
     ...     list(from_future(pool.submit(pow, 2, 10)).map(lambda n: n + 1))
     [1025]
 
-    Each subscriber gets the result, which is not worked out again. The error of the future is the
-    error of the flow, as the identical object; a cancelled future fails it with a CancelledError
-    of the future's kind. What ended the task by a fatal error, such as SystemExit, is the cause of
-    a FlowError.
+    Each subscriber gets the result, which is computed only once. The error of the future is the
+    error of the flow, as the same object; a cancelled future fails it with a CancelledError of the
+    future's kind. A fatal error that ended the task, such as SystemExit, is the cause of a
+    FlowError.
 
     Demand: the item waits for it. Thread: the one that completes the future (the loop's, for
     asyncio); the subscriber's, if it is done already; or the requester's. Fusion: ASYNC, also
     across threads.
 
     Args:
-        future: of `concurrent.futures`; or an asyncio future or task, subscribed from any thread;
-            or a coroutine or other awaitable, which is started when it is first subscribed.
-        loop: where a coroutine runs; without it, the loop in which its first subscriber runs the
-            flow, or else one for the process. Of no use for a future, which has its own.
-        cancel: whether a subscriber that cancels the flow cancels the future, for everybody.
+        future: a `concurrent.futures` future; or an asyncio future or task, subscribed to from any
+            thread; or a coroutine or other awaitable, which is started at the first subscription.
+        loop: the loop that runs a coroutine; without it, the loop in which its first subscriber
+            runs the flow, or else one for the process. Not used for a future, which has its own.
+        cancel: whether a subscriber that cancels the flow cancels the future, for all subscribers.
 
     Returns:
         A flow that fails with FlowError if the loop of a coroutine, or that of an asyncio future,
         is closed before it is done.
 
     Raises:
-        TypeError: if it is none of these.
+        TypeError: if `future` is none of these.
     """
     if not isinstance(future, (Future, Awaitable)) and not _is_future(future):
         raise TypeError(

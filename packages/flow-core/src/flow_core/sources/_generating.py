@@ -1,4 +1,4 @@
-"""Sources that ask a function for each item."""
+"""Sources that call a function for each item."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ S = TypeVar("S")
 
 @final
 class GenerateSource(IterableSource[T], Generic[S, T]):
-    """What a step says, call by call."""
+    """The items that a step function gives, call by call."""
 
     __slots__ = ("_on_end", "_state", "_step")
 
@@ -98,7 +98,7 @@ class RepeatedSource(IterableSource[T]):
 
 @final
 class RepeatedCallSource(IterableSource[T]):
-    """What a function returns, again and again."""
+    """The result of a function, again and again."""
 
     __slots__ = ("_count", "_function")
 
@@ -137,16 +137,15 @@ def generate(
     requester's. Fusion: SYNC, but not across threads, where the functions would move to.
 
     Args:
-        state: makes the first state, once per subscriber, when its first item is asked for.
-        step: ``(state, sink) -> state``. Each call says at least one of ``sink.next(item)``, once
+        state: returns the first state, once per subscriber, when its first item is requested.
+        step: ``(state, sink) -> state``. Each call uses at least one of ``sink.next(item)``, once
             at most, ``sink.complete()`` and ``sink.error(error)``; an item before an end is
-            delivered. What it raises is the flow's error.
+            delivered. Its error is the flow's error.
         on_end: called once with the last state, however the flow ends: completed, failed or
-            cancelled; not if there was no first state. What it raises goes to the dropped-errors
-            hook.
+            cancelled; not if there was no first state. Its error goes to the dropped-errors hook.
 
     Returns:
-        A flow that fails with ProtocolViolationError if a call says too much, or nothing.
+        A flow that fails with ProtocolViolationError if a call sends too much, or nothing.
     """
     return Flow(GenerateSource(state, step, on_end))
 
@@ -160,7 +159,7 @@ def repeat_value(item: T, count: int | None = None) -> Flow[T]:
     Demand: exact. Thread: the requester's. Fusion: SYNC, also across threads.
 
     Args:
-        item: not None.
+        item: the item; not None.
         count: how many times, at least 0; None for ever.
 
     Raises:
@@ -174,7 +173,7 @@ def repeat_value(item: T, count: int | None = None) -> Flow[T]:
 
 
 def repeat_callable(function: Callable[[], T], count: int | None = None) -> Flow[T]:
-    """What `function` returns, called anew for each item.
+    """The result of `function`, called again for each item.
 
     >>> from itertools import count
     >>> list(repeat_callable(count(1).__next__, 3))
@@ -184,8 +183,8 @@ def repeat_callable(function: Callable[[], T], count: int | None = None) -> Flow
     Fusion: SYNC, but not across threads, where the function would move to.
 
     Args:
-        function: must not return None. What it raises is the flow's error, a StopIteration
-            included: it does not end the flow (PEP 479).
+        function: must not return None. Its error is the flow's error, even a StopIteration: it does
+            not end the flow (PEP 479).
         count: how many times, at least 0; None for ever.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A subscription without items: what `never` and failures hand over."""
+"""The subscription without items, for `never` and failures."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["IdleSubscription", "fail"]
 
 @final
 class IdleSubscription(SerialDrain, Subscription, Scannable):
-    """A subscription that has no items to give. It still checks what is requested (§3.9).
+    """A subscription that has no items to send. It still checks requests (§3.9).
 
     Args:
         downstream: gets the signals.
-        error: signalled once on_subscribe has returned; or, with `on_request`, when something is
-            requested.
+        error: signalled once on_subscribe has returned; or, with `on_request`, at the first
+            request.
         on_request: see `error`.
     """
 
@@ -42,7 +42,7 @@ class IdleSubscription(SerialDrain, Subscription, Scannable):
     def start(self) -> None:
         """Hand this over as the subscription, then signal the error, if there is one (§1.9)."""
         downstream = self._downstream
-        # The permit is held, so that nothing is signalled before on_subscribe has returned.
+        # We hold the permit, so that no signal comes before on_subscribe has returned.
         if downstream is not None and self.try_enter():
             try:
                 downstream.on_subscribe(self)
@@ -79,7 +79,7 @@ class IdleSubscription(SerialDrain, Subscription, Scannable):
 
     @override
     def statistics(self) -> Statistics:
-        """What is requested is looked at, and not counted."""
+        """Report the state. Requests are checked, and not counted."""
         error = self._error
         return Statistics(
             operator="never" if error is None else "error",
@@ -89,5 +89,5 @@ class IdleSubscription(SerialDrain, Subscription, Scannable):
 
 
 def fail(downstream: CoreSubscriber[Any], error: BaseException) -> None:  # Any: no item is sent
-    """Give `downstream` a subscription, and `error`."""
+    """Give `downstream` a subscription, and send `error`."""
     IdleSubscription(downstream, error).start()

@@ -1,4 +1,4 @@
-"""The sources of known items. They know nothing of flows, so that those can be made of them."""
+"""The sources of known items. They know nothing of flows, which import them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RangeSource(IterableSource[int]):
 
     @property
     def ints(self) -> builtins.range:
-        """What it counts through; a cluster makes its own range of it."""
+        """Return its range; a cluster makes its own range of it."""
         return self._ints
 
     @override
@@ -43,7 +43,7 @@ class RangeSource(IterableSource[int]):
 
 @final
 class ItemsSource(IterableSource[T]):
-    """The items of any iterable; one that is an iterator itself serves one run, see `once`."""
+    """The items of any iterable; an iterator serves one run, see `once`."""
 
     __slots__ = ("_items",)
 
@@ -52,7 +52,7 @@ class ItemsSource(IterableSource[T]):
 
     @property
     def items(self) -> Iterable[T]:
-        """The iterable itself."""
+        """Return the iterable itself."""
         items = self._items
         return items.iterator if isinstance(items, Once) else items
 
@@ -75,7 +75,7 @@ class ConstantSource(ScalarSource[T]):
 
     @override
     def call(self) -> T | None:
-        """Constant, and never raises."""
+        """Return the constant; never raises."""
         return self._item
 
     @override
@@ -88,10 +88,10 @@ class ConstantSource(ScalarSource[T]):
 
 @final
 class FailedSource(IterableSource[Never]):
-    """Of the one subscriber for whom a deferred source has failed.
+    """The source for the one subscriber for which a deferred source has failed.
 
     Args:
-        error: what `iterate` raises.
+        error: the error that `iterate` raises.
     """
 
     __slots__ = ("_error",)
@@ -107,4 +107,4 @@ class FailedSource(IterableSource[Never]):
         try:
             raise ProtocolViolationError("iterated twice") if error is None else error
         finally:
-            del error  # or it would be part of a cycle, with the frame in its traceback
+            del error  # otherwise it would be part of a cycle, with the frame in its traceback

@@ -1,4 +1,4 @@
-"""Sources whose items an iterator gives."""
+"""Sources that are iterated over."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def range(start: int, stop: int | None = None, step: int = 1) -> Flow[int]:
     ([0, 1, 2], [1, 5, 9])
 
     Args:
-        start: the first int; or, alone, the stop of a range that starts at 0.
+        start: the first int; if it is the only argument, the stop of a range that starts at 0.
         stop: the first int that is not part of it.
         step: the difference of neighbours, not 0.
 
@@ -52,7 +52,7 @@ def from_iterable(items: Iterable[T]) -> Flow[T]:
     ['A', 'B', 'C']
 
     Args:
-        items: any iterable. An iterator (a generator, a file, what `map` and `zip` give) has its
+        items: any iterable. An iterator (a generator, a file, the result of `map` or `zip`) has its
             items once: the first run gets them, and each further one fails with `FlowError`. A
             generator is closed when its run is cancelled.
 
@@ -72,7 +72,7 @@ def just(*items: T) -> Flow[T]:
     ([1], [1, 2])
 
     Args:
-        items: one for a constant, which operators may use while assembling; or several.
+        items: one item for a constant, which operators may use while assembling; or several.
 
     Raises:
         NoneItemError: if one of them is None.

@@ -21,7 +21,7 @@ else:
 __all__ = ["EVER_S", "LoopWatch", "closed_loop", "in_loop"]
 
 EVER_S: Final = 1e9
-"""When the timer of the watches is due, in seconds: never."""
+"""The time of the timer of the watches, in seconds: never."""
 
 
 def in_loop(
@@ -33,8 +33,8 @@ def in_loop(
 
     Args:
         loop: None for any thread.
-        action: what to run.
-        lost: called if the loop is closed before it has come to that.
+        action: the function to run.
+        lost: called if the loop is closed before it runs the action.
 
     Returns:
         False if the loop is closed, so that nothing runs there any more.
@@ -56,10 +56,10 @@ def in_loop(
 
 @final
 class LoopWatch:
-    """Tells when a loop is closed in which something still waits. Callable from any thread.
+    """Notices when a loop is closed in which something still waits. Callable from any thread.
 
-    A loop tells nobody that it is closed, but it lets go of its timers then. All watches of a loop
-    share one timer, which is there as long as one of them is.
+    A loop does not report that it is closed, but it drops its timers then. All watches of a loop
+    share one timer, which exists as long as one of them does.
 
     Args:
         loop: the loop.
@@ -77,7 +77,7 @@ class LoopWatch:
             in_loop(loop, partial(watched.settle, loop), watched.lost)
 
     def end(self) -> None:
-        """What waited there is over. Idempotent."""
+        """Stop watching: what waited there has ended. Idempotent."""
         watches = self._watched.watches
         if watches.pop(self, self) is None and not watches:
             in_loop(self._loop, partial(self._watched.settle, self._loop))
@@ -85,16 +85,19 @@ class LoopWatch:
 
 @final
 class _Watched:
-    """The watches of one loop, and their timer. No lock: each side writes, and then looks."""
+    """The watches of one loop, and their timer.
+
+    Without a lock: each side writes, and then looks.
+    """
 
     __slots__ = ("__weakref__", "_timer", "armed", "watches")
 
     def __init__(self) -> None:
         self.watches: dict[LoopWatch, None] = {}
         self.armed = False
-        """There is a timer. Written in the loop's thread, as what follows."""
+        """True if there is a timer. Written in the loop's thread, like the next attribute."""
         self._timer: tuple[ref[ToldTask | asyncio.TimerHandle], ...] = ()
-        """What only the loop holds: its task, and then its handle."""
+        """Objects that only the loop keeps: its task, and then its handle."""
 
     def settle(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have a timer as long as there are watches. In the loop's thread."""
@@ -118,18 +121,18 @@ class _Watched:
         self._timer = ()
 
     def lost(self) -> None:
-        """The loop is closed. On a thread of its own."""
+        """Call the watches: the loop is closed. On a separate thread."""
         for watch in [*self.watches]:
             if self.watches.pop(watch, watch) is None:
                 run_reported(watch.closed)
 
 
 _loops: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, ref[_Watched]]] = WeakKeyDictionary()
-"""Loops that are watched. Neither they nor their watches are kept: who waits there is."""
+"""The loops that are watched. Neither they nor their watches are kept alive here."""
 
 
 def _watched(loop: asyncio.AbstractEventLoop) -> _Watched:
-    # Two threads may make one each: then there are two timers.
+    # Two threads may each make one: then there are two timers.
     known = _loops.get(loop)
     found = None if known is None else known()
     if found is None:
@@ -142,11 +145,11 @@ def _nothing() -> None: ...
 
 
 def closed_loop(source: str, argument: str | None = "loop") -> LoopEndedError:
-    """What a flow fails with whose loop is closed.
+    """Return the error of a flow whose loop is closed.
 
     Args:
         source: the source or operator that worked there.
-        argument: by what it could have been given another one.
+        argument: the argument by which it could have been given another one.
     """
     return LoopEndedError(
         f"{source}: its event loop is closed, so that nothing more can come; end the flow before "

@@ -1,4 +1,4 @@
-"""`using`: a flow of a resource that is released when the flow is over."""
+"""`using`: a flow of a resource that is released when the flow has ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ A = TypeVar("A")
 
 @final
 class UsingSource(DeferredSource[T]):
-    """The flow of a resource, for each subscriber of its own."""
+    """The flow of a resource, a new one for each subscriber."""
 
     __slots__ = ("_cleanup", "_eager", "_resource", "_use")
 
@@ -41,7 +41,7 @@ class UsingSource(DeferredSource[T]):
         self._eager = eager
 
     def resolve(self) -> Flow[T]:
-        """The flow for one subscriber, of a new resource."""
+        """Return the flow for one subscriber, of a new resource."""
         resource = self._resource()
         cleanup = self._cleanup
         if cleanup is not None:
@@ -76,7 +76,7 @@ class UsingSource(DeferredSource[T]):
 
 @final
 class _Lease:
-    """Releases a resource once, whoever asks for it first: `list.pop` is atomic."""
+    """Releases a resource once, whichever call comes first: `list.pop` is atomic."""
 
     __slots__ = ("_error", "_release")
 
@@ -85,7 +85,7 @@ class _Lease:
         self._error: BaseException | None = None
 
     def close(self) -> None:
-        """Release it, unless it is released."""
+        """Release it, unless it was released."""
         self.failed(self._error)
 
     def failed(self, error: BaseException | None) -> None:
@@ -98,11 +98,11 @@ class _Lease:
         release(error)
 
     def remember(self, error: BaseException) -> None:
-        """It will be released later, for this error."""
+        """Note that it will be released later, for this error."""
         self._error = error
 
     def release_after(self, error: BaseException) -> None:
-        """Release it for an error that is being raised; both count if this fails, too."""
+        """Release it for an error that is being raised; if this fails, both errors count."""
         try:
             self.failed(error)
         except Exception as raised:
@@ -126,7 +126,8 @@ def _exit(
 
 @overload
 def using(
-    resource: Callable[[], AbstractContextManager[A, Any]],  # Any: whether it suppresses errors
+    # Any: the result says whether it suppresses errors.
+    resource: Callable[[], AbstractContextManager[A, Any]],
     use: Callable[[A], Convertible[T]],
     *,
     eager: bool = ...,
@@ -150,7 +151,7 @@ def using(
     *,
     eager: bool = True,
 ) -> Flow[T]:
-    """The items of ``use(resource())``, whose resource is released when the flow is over.
+    """The items of ``use(resource())``, whose resource is released when the flow has ended.
 
     >>> from contextlib import contextmanager
     >>> from flow_core import from_iterable
@@ -167,24 +168,25 @@ def using(
 
     The resource is released exactly once: when the flow completes, fails or is cancelled.
 
-    Demand: that of the flow that `use` makes. Thread: the subscriber's makes the resource; it is
+    Demand: that of the flow that `use` returns. Thread: the subscriber's makes the resource; it is
     released on the thread of the terminal, or on the one that cancels or was delivering then.
     Fusion: SYNC if that flow grants it, but not across threads: `cleanup` would move there.
 
     Args:
-        resource: makes the resource, once per subscriber, when it subscribes: a context manager,
+        resource: returns the resource, once per subscriber, when it subscribes: a context manager,
             which is entered, or anything else with a `cleanup`.
-        use: makes a flow of the resource, or of what the context manager gives when it is entered.
-            What either raises is the flow's error.
+        use: called with the resource, or with the result of entering the context manager; returns a
+            flow. An error of either is the flow's error.
         cleanup: releases the resource. Without it the context manager is left, with the error if
             there is one; it cannot suppress it.
-        eager: whether the resource is released before the subscriber hears of the end, so that an
-            error of that is the flow's error (in an ExceptionGroup with the flow's own, if it has
+        eager: whether the resource is released before the subscriber gets the end, so that an error
+            of that is the flow's error (in an ExceptionGroup with the flow's own, if it has
             failed); otherwise after that, and such an error goes to the dropped-errors hook. After
             a cancel it always does.
 
     Returns:
-        A flow that fails with TypeError if `use` makes no flow, or if there is no `cleanup` and the
+        A flow that fails with TypeError if `use` does not return a flow, or if there is no
+            `cleanup` and the
         resource is not a context manager.
     """
     for function in (resource, use, cleanup):

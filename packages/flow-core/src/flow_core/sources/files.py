@@ -1,8 +1,8 @@
-"""Sources that read files: lines, CSV, JSON lines, and each of these packed by gzip.
+"""Sources that read files: lines, CSV, JSON lines, and each of these compressed by gzip.
 
-What is packed is known by its first bytes, whatever its name is. The file is opened when the first
-item is requested, and closed at the end, on failure and on
-cancel. Items are read as they are requested, in the requester's thread.
+A gzip file is recognised by its first bytes, whatever its name is. The file is opened when the
+first item is requested, and closed at the end, on failure and on cancel. Items are read as they are
+requested, in the requester's thread.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ FilePath = str | os.PathLike[str]
 
 _GZIP: Final = b"\x1f\x8b"
 _FIELD_LIMIT: Final = 1 << 16
-"""Up to here, nobody looks whether the csv module would take a field."""
+"""Fields up to this length need no check against the limit of the csv module."""
 _NO_ROW: Final[tuple[int, list[str]]] = (1, [])
 _UNDECODED: Final = re.compile("[\udc80-\udcff]")
 _BOOLS: Final[Mapping[str, bool]] = {"true": True, "false": False, "1": True, "0": False}
 
 
 class MalformedInputError(FlowError, ValueError):
-    """A line of a file is not what it should be; the text begins with ``file:line``.
+    """A line of a file is malformed; the text begins with ``file:line``.
 
     Args:
         path: the file.
@@ -61,7 +61,7 @@ class MalformedInputError(FlowError, ValueError):
 
 @final
 class FileSource(IterableSource[T]):
-    """What a function reads from a file, in the subscriber's own thread."""
+    """The items that a function reads from a file, in the subscriber's own thread."""
 
     __slots__ = ("_name", "_path", "_read")
 
@@ -74,7 +74,7 @@ class FileSource(IterableSource[T]):
 
     @override
     def iterate(self) -> Iterator[T]:
-        """The file is opened when the first item is asked for."""
+        """Open the file when the first item is requested."""
         return self._read(self._path)
 
     def __repr__(self) -> str:
@@ -91,9 +91,9 @@ def read_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[str]:
     ['ONE', 'TWO']
 
     Args:
-        path: the file, opened anew for each run; ``-`` is the standard input. One that is packed
-            by gzip is unpacked.
-        encoding: of the text. The default is UTF-8 with or without a byte order mark.
+        path: the file, opened again for each run; ``-`` is the standard input. A gzip file is
+            unpacked.
+        encoding: the encoding of the text. The default is UTF-8 with or without a byte order mark.
 
     Returns:
         A flow with back-pressure that holds one line at a time. It fails with
@@ -125,26 +125,27 @@ def read_csv(
     [{'carrier': 'UA', 'delay': 12}, {'carrier': 'B6', 'delay': -3}]
 
     Args:
-        path: the file, opened anew for each run; ``-`` is the standard input. One that is packed
-            by gzip is unpacked.
+        path: the file, opened again for each run; ``-`` is the standard input. A gzip file is
+            unpacked.
         delimiter: the character between fields.
         types: ``int``, ``float``, ``bool`` (true, false, 1, 0) or ``str`` by column, the class or
             its name; a column that is not named here stays text. An empty field of a type other
             than ``str`` is None inside its row.
-        encoding: of the text. The default is UTF-8 with or without a byte order mark.
-        field_limit: how many characters a field may have, and the row with it. For a longer one
-            than `csv.field_size_limit` allows, that limit of the process is raised to this.
+        encoding: the encoding of the text. The default is UTF-8 with or without a byte order mark.
+        field_limit: how many characters a field, and so a row, may have. If `csv.field_size_limit`
+            is less, that limit of the process is raised to this.
 
     Returns:
         A flow with back-pressure that holds one row at a time. It fails with
         `MalformedInputError` at a row of another length than the header, at a field that is not of
-        its column's type, at a quote that is not closed, and at what cannot be decoded, after the
+        its column's type, at a quote that is not closed, and at bytes that cannot be decoded, after
+            the
         rows before it; and with OSError if the file cannot be opened. Empty lines are skipped.
         Fusion: SYNC, also across threads.
 
     Raises:
         TypeError: if `field_limit` is not an int.
-        ValueError: if a type is another than these, or `field_limit` less than 1.
+        ValueError: if a type is not one of these, or `field_limit` is less than 1.
     """
     check_prefetch(field_limit, "field_limit")
     wanted = {
@@ -198,9 +199,9 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
     [{'x': 1}, [2, 3]]
 
     Args:
-        path: the file, opened anew for each run; ``-`` is the standard input. One that is packed
-            by gzip is unpacked.
-        encoding: of the text. The default is UTF-8 with or without a byte order mark.
+        path: the file, opened again for each run; ``-`` is the standard input. A gzip file is
+            unpacked.
+        encoding: the encoding of the text. The default is UTF-8 with or without a byte order mark.
 
     Returns:
         A flow with back-pressure that holds one value at a time. It fails with
@@ -230,7 +231,7 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
 
 
 def _numbered(path: FilePath, encoding: str, newline: str | None) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers. One that cannot be decoded fails when it is its turn."""
+    """Yield lines with their numbers. A line that cannot be decoded raises in its turn."""
     number = 0
     # A strict decoder would fail for a whole buffer, and lose the good lines in it.
     with (
@@ -253,7 +254,7 @@ def _numbered(path: FilePath, encoding: str, newline: str | None) -> Iterator[tu
 
 @contextmanager
 def _opened(path: FilePath) -> Generator[BinaryIO]:
-    """The bytes of a file; those of a gzip file are unpacked, whatever its name is."""
+    """Open a file for its bytes; those of a gzip file are unpacked, whatever its name is."""
     standard = os.fspath(path) == "-"
     with open(sys.stdin.fileno() if standard else path, "rb", closefd=not standard) as file:
         if file.peek(2)[:2] != _GZIP:
@@ -266,7 +267,7 @@ def _opened(path: FilePath) -> Generator[BinaryIO]:
 def _csv_rows(
     path: FilePath, delimiter: str, encoding: str, field_limit: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not empty, with the number of the line on which they begin."""
+    """Yield rows that are not empty, with the number of the line on which they begin."""
     lines = _numbered(path, encoding, "")
     begin = taken = 0
 
