@@ -395,7 +395,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
             _run(action)
 
     def _cancelled(self) -> None:
-        """Inform the emitter's owner: the subscriber has cancelled, or sent a bad request (§3.9)."""
+        """Inform the owner: the subscriber has cancelled, or sent a bad request (§3.9)."""
         with self._lock:
             actions, self._cancel_actions = self._cancel_actions, None
         if not self._done:

@@ -1,16 +1,16 @@
-"""Synchronous operators: templates of what happens to an item, compiled into one loop.
+"""Synchronous operators: templates of the code for an item, compiled into one loop.
 
-What is true of every stage, unless its own documentation says otherwise:
+All stages have this in common, unless their own documentation says otherwise:
 
-Demand: a stage that makes one item or none of each passes requests on, and an item that it drops is
-asked for again, or answered by False to a conditional upstream. One that gives nothing before the
-end requests everything. One that makes several items of one, or some of its own, asks for 128 items
-ahead and refills at 75 %. None requests more than it can use (`take`).
-Thread: an item passes on the thread that brings it; what had to wait for demand, on the one that
-requests. A stage starts no thread and waits for none.
-Fusion: SYNC with what is an iterator, and ASYNC too where an item becomes one or none and nothing
+Demand: a stage that makes at most one item of each passes requests on, and an item that it drops is
+requested again, or answered by False to a conditional upstream. A stage that emits nothing before
+the end requests everything. A stage that makes several items of one, or adds some, requests 128
+items ahead and refills at 75 %. None requests more than it can use (`take`).
+Thread: an item passes on the thread that brings it; an item that had to wait for demand, on the
+thread that requests. A stage starts no thread and waits for none.
+Fusion: SYNC with an iterator, and also ASYNC where each item becomes at most one and nothing
 happens at the end. Both across threads only if no function of the user is called (F39).
-Errors: what a user's function raises fails the flow with that very object, and the upstream is
+Errors: an error of a user's function fails the flow with that very object, and the upstream is
 cancelled. A None from it is a NoneItemError (§2.13). A count that is not an int is a TypeError, and
 one that is too small a ValueError, where the stage is put into the flow.
 """
@@ -221,7 +221,7 @@ _PLACES: Final = {
     ),
     "._translation": ("Translation",),
 }
-"""Loaded when they are first used: some make flows, which are made of others."""
+"""Loaded when they are first used: some make flows, which import others."""
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES)

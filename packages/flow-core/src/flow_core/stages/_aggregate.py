@@ -1,4 +1,4 @@
-"""Stages that give one item for all items, and the methods of `Flow` that add them."""
+"""Stages that make one item of all items, and the methods of `Flow` that add them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ V = TypeVar("V")
 
 
 class Addable(Protocol):
-    """What `sum` needs."""
+    """The operator that `sum` needs."""
 
-    def __add__(self, other: Any, /) -> Any: ...  # Any: what a class can be added to is its affair
+    def __add__(self, other: Any, /) -> Any: ...  # Any: a class decides what can be added to it
 
 
 class Comparable(Protocol):
-    """What `sort`, `min` and `max` need."""
+    """The operator that `sort`, `min` and `max` need."""
 
-    def __lt__(self, other: Any, /) -> Any: ...  # Any: what a class can be compared to
+    def __lt__(self, other: Any, /) -> Any: ...  # Any: a class decides what it can be compared to
 
 
 N = TypeVar("N", bound=Addable)
@@ -86,7 +86,7 @@ _GIVE_RESULT: Final = """
     x = result
     EMIT
     """
-"""What is given at the end, by the name of what was gathered."""
+"""Emits the result at the end, by the name of its container."""
 
 TO_LIST: Final = Template(
     "to_list",
@@ -304,7 +304,7 @@ SORT: Final = Template(
 
 
 def in_order(items: list[Any], key: Callable[[Any], Any], *, reverse: bool) -> list[Any]:
-    """`items` themselves, sorted."""
+    """Sort `items` in place and return them."""
     items.sort(key=key, reverse=reverse)
     return items
 
@@ -370,14 +370,17 @@ CONTAINS: Final = Template(
 
 
 def _called(combiner: Callable[[A, A], object]) -> Callable[[A, A], object]:
-    """`combiner` itself. The loop does not call it, so that nobody else would check it."""
+    """Check `combiner` and return it.
+
+    The loop does not call it, so no other code would check it.
+    """
     if not callable(combiner):
         raise TypeError(f"collect() takes a function as 'combiner', not {combiner!r}")
     return combiner
 
 
 class Aggregating(Fluent[T_co], Generic[T_co]):
-    """The methods that give one item for all items, or all items in another order."""
+    """The methods that make one item of all items, or put all items in another order."""
 
     __slots__ = ()
 
@@ -396,8 +399,8 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
 
         Args:
             accumulator: ``(accumulated, item) -> accumulated``; the result must not be None.
-            seed: what the first item is accumulated onto; shared by all runs, so not to be changed.
-                Use `collect` for a container.
+            seed: the first accumulated value; all runs share it, so it must not be changed. Use
+                `collect` for a container.
         """
         if seed is UNSET:
             return self._add(REDUCE, accumulator)
@@ -416,11 +419,11 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         [['a', 'b']]
 
         Args:
-            supplier: makes the container, once per subscriber.
+            supplier: returns the container, once per subscriber.
             collector: ``(container, item)``; changes the container.
-            combiner: ``(container, other)``; adds what another container holds. Only a cluster
-                calls it, where each partition fills a container of its own; without it, all items
-                are sent to one place.
+            combiner: ``(container, other)``; adds the contents of another container. Only a cluster
+                calls it, where each partition fills its own container; without it, all items are
+                sent to one place.
         """
         if combiner is None:
             return self._add(COLLECT, supplier, collector)
@@ -460,8 +463,8 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         {1: 'a', 2: 'bb'}
 
         Args:
-            key: the key of an item, hashable.
-            value: what is stored for an item; without it the item itself.
+            key: returns the key of an item, hashable.
+            value: returns the value that is stored for an item; without it the item itself.
         """
         return self._add(TO_DICT, key) if value is None else self._add(TO_DICT_OF, key, value)
 
@@ -483,8 +486,8 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         {1: ['a', 'c'], 2: ['bb']}
 
         Args:
-            key: the key of an item, hashable.
-            value: what is stored for an item; without it the item itself.
+            key: returns the key of an item, hashable.
+            value: returns the value that is stored for an item; without it the item itself.
         """
         if value is None:
             return self._add(TO_MULTIDICT, key)
@@ -509,7 +512,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         accumulator: Callable[[Any, Any], Any],
         value: Callable[[Any], Any] | None = None,
     ) -> Flow[tuple[Any, Any]]:
-        """For each key one pair: the key, and the items that have it, accumulated.
+        """For each key one pair: the key, and its items, accumulated.
 
         The pairs come when the flow has completed, in the order in which the keys came first.
         Memory grows with the number of keys. On a cluster, items are accumulated where they are,
@@ -523,9 +526,9 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         [(2, 2), (3, 1)]
 
         Args:
-            key: the key of an item, hashable.
+            key: returns the key of an item, hashable.
             accumulator: ``(accumulated, value) -> accumulated``.
-            value: what is accumulated of an item; without it the item itself.
+            value: returns the value of an item to accumulate; without it the item itself.
         """
         if value is None:
             return self._add(REDUCE_BY_KEY, key, accumulator)
@@ -534,19 +537,20 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
     def count_by_key(self, key: Callable[[T_co], K]) -> Flow[tuple[K, int]]:
         """For each key one pair: the key, and how many items have it.
 
-        As `reduce_by_key` does: when the flow has completed, in the order of the first items.
+        Like those of `reduce_by_key`, the pairs come when the flow has completed, in the order of
+        the first items.
 
         >>> import flow_core as flow
         >>> list(flow.just("to", "be", "or", "not").count_by_key(len))
         [(2, 3), (3, 1)]
 
         Args:
-            key: the key of an item, hashable.
+            key: returns the key of an item, hashable.
         """
         return self._add(COUNT_BY_KEY, key)
 
     def count(self) -> Flow[int]:
-        """One item: how many items there were.
+        """One item: the number of items.
 
         >>> import flow_core as flow
         >>> flow.just("a", "b").count().single()
@@ -574,7 +578,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         [10]
 
         Args:
-            start: what they are added to; for items that are not numbers it is needed.
+            start: the first value of the sum; needed for items that are not numbers.
         """
         return self._add(SUM, start)
 
@@ -601,7 +605,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         ['a']
 
         Args:
-            key: what is compared by ``<``; without it the item itself.
+            key: returns the value to compare by ``<``; without it the item itself.
         """
         return self._add(MIN) if key is None else self._add(MIN_BY, key)
 
@@ -619,7 +623,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         [3]
 
         Args:
-            key: what is compared by ``<``; without it the item itself.
+            key: returns the value to compare by ``<``; without it the item itself.
         """
         return self._add(MAX) if key is None else self._add(MAX_BY, key)
 
@@ -637,13 +641,15 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         [3, 2, 1]
 
         Args:
-            key: what is compared; without it the item itself.
-            reverse: the greatest first.
+            key: returns the value to compare; without it the item itself.
+            reverse: whether the greatest item comes first.
         """
         return self._add(SORT, reverse) if key is None else self._add(SORT_BY, key, reverse)
 
     def all(self, predicate: Callable[[T_co], object]) -> Flow[bool]:
-        """One item: whether `predicate` is true for all items; known at the first that it is not.
+        """One item: whether `predicate` is true for all items.
+
+        It comes with the first for which it is false.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).all(lambda n: n < 3))
@@ -652,7 +658,9 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(ALL, predicate)
 
     def some(self, predicate: Callable[[T_co], object]) -> Flow[bool]:
-        """One item: whether `predicate` is true for an item; known at the first that it is.
+        """One item: whether `predicate` is true for an item.
+
+        It comes with the first for which it is.
 
         >>> import flow_core as flow
         >>> list(flow.range(10**9).some(lambda n: n == 2))
@@ -661,7 +669,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(SOME, predicate)
 
     def is_empty(self) -> Flow[bool]:
-        """One item: whether there is no item; known at the first.
+        """One item: whether there is no item; it comes with the first item.
 
         >>> import flow_core as flow
         >>> flow.empty().is_empty().single()
@@ -670,7 +678,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(IS_EMPTY)
 
     def contains(self, item: object) -> Flow[bool]:
-        """One item: whether one of the items equals `item`; known at the first that does.
+        """One item: whether one of the items equals `item`; it comes with the first that does.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").contains("b"))

@@ -1,4 +1,4 @@
-"""Which stage an error came from: each line of a loop knows the stage that it was made for."""
+"""The stage that an error came from: each line of a loop knows its stage."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
     "owner_of",
 ]
 
-_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
 OWNERS: dict[str, tuple[tuple[int, ...], tuple[Template, ...]]] = {}
-"""By the file of a loop: the stage that each line was made for, and their templates."""
+"""By the file of a loop: the stage of each line, and the templates of all stages."""
 
 
 class Raised(enum.Enum):
-    """Who raised an error that came out of a generated loop."""
+    """The origin of an error that came out of a generated loop."""
 
     UPSTREAM = "the source"
     STAGE = "a stage"
@@ -43,9 +43,9 @@ class Raised(enum.Enum):
 
 
 class Staged(Protocol):
-    """What a loop was made of, which is asked for its stages when one of them fails."""
+    """The object that a loop was made from; it gives its stages when one of them fails."""
 
-    def _staged(self) -> Program[Any, Any]: ...  # Any: whatever the items are
+    def _staged(self) -> Program[Any, Any]: ...  # Any: items of any type
 
 
 def none_item(made: Staged, index: int) -> NoneItemError:
@@ -53,7 +53,7 @@ def none_item(made: Staged, index: int) -> NoneItemError:
     return errors.none_item(str(stage.args[0]) if stage.template is CHECK else repr(stage))
 
 
-def no_item(prepared: Any) -> NoItemError:  # Any: a `Prepared`, of whatever items
+def no_item(prepared: Any) -> NoItemError:  # Any: a `Prepared`, of items of any type
     return NoItemError(
         f"{prepared.__name__}.first(): the flow has no item; first_or_default(item) at its end "
         "gives one instead"
@@ -61,10 +61,10 @@ def no_item(prepared: Any) -> NoItemError:  # Any: a `Prepared`, of whatever ite
 
 
 def annotate(error: Exception, made: Staged) -> None:
-    """Called by a pulled loop that fails: say in a note which stage it was.
+    """Add a note that names the stage; called by a pulled loop that fails.
 
     Raises:
-        RuntimeError: for a StopIteration, which Python would make one of, too, without a note.
+        RuntimeError: for a StopIteration, which Python would turn into one, too, without a note.
     """
     owner, _ = owner_of(error.__traceback__, made)
     shown = caught(error)
@@ -75,9 +75,9 @@ def annotate(error: Exception, made: Staged) -> None:
 
 
 def owner_of(trace: TracebackType | None, made: Staged) -> tuple[int, TracebackType | None]:
-    """The stage whose line an error passed in the loop of `made`, and the trace from there on.
+    """Return the stage whose line in the loop of `made` an error passed, and the trace from there.
 
-    It is `HEAD`, with the whole trace, if the error did not pass that loop.
+    The stage is `HEAD`, with the whole trace, if the error did not pass that loop.
     """
     inner, stages = trace, made._staged().stages
     while inner is not None:
@@ -97,7 +97,7 @@ def _is_shape(templates: tuple[Template, ...], stages: tuple[_AnyStage, ...]) ->
 
 
 def caught(error: BaseException) -> BaseException:
-    """What the stages see of an error: as it would come out of a generator (PEP 479)."""
+    """Return an error as the stages see it: as it would come out of a generator (PEP 479)."""
     if not isinstance(error, StopIteration):
         return error
     shown = RuntimeError("a function of the flow raised StopIteration")
@@ -106,7 +106,7 @@ def caught(error: BaseException) -> BaseException:
 
 
 def handler_of(error: BaseException, made: Staged, handlers: tuple[int, ...], last: int) -> int:
-    """The first of the `handlers` that `error` meets on its way down after the `last`, or -1."""
+    """Return the first of the `handlers` that `error` meets on its way down after `last`, or -1."""
     if is_fatal(error):
         return -1
     owner, _ = owner_of(error.__traceback__, made)
@@ -122,7 +122,7 @@ def note_stage(error: BaseException, made: Staged, index: int) -> None:
     stage = program.stages[index]
     place, count = program.placed(index)
     if not place:
-        return  # the compiler's own, which nobody counts
+        return  # the compiler's own stage, which is not counted
     note, where = f"in stage {place} of {count}: {stage!r}", stage.assembled_at
     if where is not None:
         note += f", assembled at {where}"

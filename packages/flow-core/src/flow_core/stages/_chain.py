@@ -1,4 +1,4 @@
-"""What a flow is made of: a source, and the stages behind it up to the next boundary."""
+"""A source, and the stages behind it up to the next boundary."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ T_co = TypeVar("T_co", covariant=True)
 
 _PUSH_ALL: Final = Form.PUSH_ALL
 _POLL: Final = Form.POLL
-"""Looked up whenever a flow runs; an enum's own lookup takes several times as long."""
-_UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever the items are
-"""The one program of all flows without stages: operators make and run many of these."""
+"""Looked up whenever a flow runs; the enum's own lookup takes several times as long."""
+_UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: without a stage, items of any type
+"""The program of all flows without stages: operators make and run many of these."""
 
-_AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
-_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+_AnySource = Publisher[Any] | IterableSource[Any]  # Any: the type of the first item
+_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
 
 class StageChain(Generic[T_co]):
     """The last link of a chain of stages behind a source, which knows those before it.
 
     Args:
-        source: where the items come from.
+        source: the source of the items.
     """
 
     __slots__ = (
@@ -59,26 +59,27 @@ class StageChain(Generic[T_co]):
     def __init__(self, source: Publisher[T_co] | IterableSource[T_co]) -> None:
         self._source: _AnySource = source
         self._args: tuple[object, ...] | None
-        """Of the stage at its end, and of those before it if these are few. None if it has none."""
+        """The arguments of the stage at its end, and of those before it if these are few. None
+        without stages."""
         self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None
-        """What an operator has made this flow of, if it knows a source of its own, and where."""
+        """The flow and the operator that made this one, if it has its own source, and the place."""
         self._code: CodeType | str | None
         """With `_at`, the `Site` of the stage at its end, or of the source in debug mode."""
         self._at: int
         self._node: Node | None
-        """Of all stages behind the source; see `_placed`."""
+        """The node of all stages behind the source; see `_placed`."""
         self._parent: Flow[Any] | None
-        """What the stage at its end was put behind."""
+        """The flow that the stage at its end was put behind."""
         self._program: Program[Any, T_co] | tuple[object, ...] | None
-        """What a run has worked out for the next one: the arguments of all stages, if it needed no
+        """The result of one run for the next one: the arguments of all stages, if the run needed no
         more of the program."""
-        # At once: operators make a flow of one item for each of theirs.
+        # In one statement: operators make a flow for each of their items.
         self._args = self._boundary = self._code = self._node = self._parent = self._program = None
         if hooks.debugging:
             self._code, self._at = user_site()
 
     def _placed(self) -> Node:
-        """The node of all stages behind the source, that which looks for None included."""
+        """Return the node of all stages behind the source, also of the one that checks for None."""
         node = self._node
         if node is None:
             source = self._source
@@ -91,7 +92,7 @@ class StageChain(Generic[T_co]):
 
     @property
     def _stage(self) -> _AnyStage | None:
-        """The stage at its end, made for who asks; None if there is none."""
+        """Return the stage at its end, made for this call; None if there is none."""
         if self._args is None:
             return None
         template = self._placed().templates[0]
@@ -99,13 +100,16 @@ class StageChain(Generic[T_co]):
 
     @property
     def _site(self) -> Site | None:
-        """Where the stage at its end was assembled; without one, where the flow was."""
+        """Return the place where the stage at its end was assembled.
+
+        Without a stage, that of the flow.
+        """
         if self._code is not None:
             return self._code, self._at
         return None if self._boundary is None else self._boundary[2]
 
     def _stages(self) -> tuple[_AnyStage, ...]:
-        """The stages since the last boundary, upstream first."""
+        """Return the stages since the last boundary, upstream first."""
         stages: list[_AnyStage] = []
         flow: StageChain[Any] | None = self
         while flow is not None and (stage := flow._stage) is not None:
@@ -115,7 +119,7 @@ class StageChain(Generic[T_co]):
         return tuple(stages)
 
     def _compiled(self) -> tuple[Publisher[Any] | IterableSource[Any], Program[Any, T_co]]:
-        """The source and the program of one run, after whatever the source absorbs."""
+        """Return the source and the program of one run, after the source has absorbed stages."""
         source = self._source
         program: Program[Any, T_co]
         known = self._program
@@ -132,7 +136,7 @@ class StageChain(Generic[T_co]):
         return source, program
 
     def _programmed(self, node: Node) -> Program[Any, T_co]:
-        """The program of its stages, which are made when somebody asks for them."""
+        """Return the program of its stages, which are made only when they are needed."""
         if node.deep:
             stages = self._stages()
             if not getattr(self._source, "none_free", True):
@@ -149,7 +153,10 @@ class StageChain(Generic[T_co]):
         return Program.of(node.shape or node.shaped(), args, sites)
 
     def _arguments(self) -> tuple[object, ...]:
-        """The arguments of all stages; that of the one that looks for None may be the source."""
+        """Return the arguments of all stages.
+
+        That of the one that checks for None may be the source.
+        """
         node = self._node or self._placed()
         args = self._args or ()
         if not node.few:
@@ -167,11 +174,12 @@ class StageChain(Generic[T_co]):
             args = (self._source,) + args  # noqa: RUF005 - that would make a list first
         return args
 
-    def _polled(self, items: Iterator[Any], gate: Gate) -> Iterator[T_co]:  # Any: of the source
-        """`items` of its source through all its stages, see `Program.poll`.
+    # Any: items of the source.
+    def _polled(self, items: Iterator[Any], gate: Gate) -> Iterator[T_co]:
+        """Return the `items` of its source through all its stages, see `Program.poll`.
 
         Args:
-            items: a generator is closed.
+            items: the items; a generator is closed.
             gate: ends the loop soon when it is cancelled.
         """
         node = self._node or self._placed()
@@ -182,18 +190,18 @@ class StageChain(Generic[T_co]):
 
     def _pushed(
         self, source: IterableSource[Any], on_next: Callable[[T_co], object], gate: Gate
-    ) -> GeneratorType[int, int, None] | None:  # Any: whatever its own source gives
-        """A loop that sends all items of its source through all its stages to `on_next`.
+    ) -> GeneratorType[int, int, None] | None:  # Any: the items of its own source
+        """Return a loop that sends all items of its source through all its stages to `on_next`.
 
-        It yields only if the gate is cancelled, and is to be closed then.
+        It yields only if the gate is cancelled, and has to be closed then.
 
         Args:
-            source: its own.
-            on_next: gets each item; what it returns does not matter.
+            source: its own source.
+            on_next: called with each item; the result does not matter.
             gate: ends the loop soon when it is cancelled.
 
         Returns:
-            None if there is more to it than one loop, or a start, errors or a close to hear of.
+            None if one loop is not enough, or a stage handles a start, errors or a close.
         """
         node = self._node or self._placed()
         if node.deep or not (shape := node.shape or node.shaped()).single:
@@ -205,7 +213,10 @@ class StageChain(Generic[T_co]):
         return shape.loop(_PUSH_ALL)(items, close, on_next, gate, 0, self, self._arguments())
 
     def _by_subscriber(self, error: BaseException) -> bool:
-        """Whether `on_next` of `_pushed` has raised `error`. That of a stage gets its note."""
+        """Return whether `on_next` of `_pushed` has raised `error`.
+
+        An error of a stage gets its note.
+        """
         return self._compiled()[1].blame(error) is Raised.DOWNSTREAM
 
     def _staged(self) -> Program[Any, T_co]:
@@ -213,7 +224,7 @@ class StageChain(Generic[T_co]):
         return self._compiled()[1]
 
     def _stems_from(self, before: Flow[Any]) -> bool:
-        """Whether every step from `before` to this is known."""
+        """Return whether every step from `before` to this is known."""
         flow: StageChain[Any] | None = self
         while flow is not None and flow is not before:
             if flow._args is None and flow._boundary is not None:

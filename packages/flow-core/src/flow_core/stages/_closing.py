@@ -1,4 +1,4 @@
-"""What ends the loops of a flow: their gates, and the iterators that they close."""
+"""The end of the loops of a flow: their gates, and the iterators that they close."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ __all__ = [
 
 
 @final
-class Failing(Iterator[Any]):  # Any: of no item
-    """What a source that could not even begin gives: its error, for which nobody needs demand.
+class Failing(Iterator[Any]):  # Any: it has no item
+    """An iterator that raises the error of a source that failed to start. Errors need no demand.
 
     Args:
         error: raised instead of the first item.
@@ -49,7 +49,7 @@ class Failing(Iterator[Any]):  # Any: of no item
         try:
             raise error
         finally:
-            del error  # or it would be part of a cycle, with the frame in its traceback
+            del error  # otherwise it would be part of a cycle, with the frame in its traceback
 
     def __length_hint__(self) -> int:
         return 0
@@ -68,27 +68,27 @@ PLAIN: Final = frozenset(
 ITERATED: Final = frozenset[type](
     {str, bytes, list, tuple, range, dict, set, frozenset, deque},
 )
-"""What anybody takes to be its items, and what needs no closing."""
+"""Types that are iterables beyond doubt, and need no closing."""
 
 
 class Gate:
-    """What a running loop looks at and others may change; it holds no reference to either."""
+    """Flags that a running loop reads and others may set; it holds no reference to either."""
 
     __slots__ = ("cancelled", "closers")
 
     def __init__(self) -> None:
         self.cancelled = False
         self.closers: list[Callable[[], object]] | None = None
-        """What the stages want to be called when it is over, downstream first."""
+        """The functions of the stages to call at the end, downstream first."""
 
     def opened(self) -> list[Callable[[], object]]:
-        """`closers`, to be added to by a loop that starts."""
+        """Return `closers`, so that a loop that starts adds to them."""
         if self.closers is None:
             self.closers = []
         return self.closers
 
     def close(self) -> None:
-        """Call `closers`, each once, whichever threads come; what they raise is dropped."""
+        """Call `closers`, each once, whichever threads come; their errors are dropped."""
         if self.closers is not None:
             close_all(self.closers)
 
@@ -102,13 +102,13 @@ class FeedGate(Gate):
     def __init__(self) -> None:
         super().__init__()
         self.done = False
-        """The upstream has completed, and no item waits to be fed."""
+        """True when the upstream has completed, and no item waits to be fed."""
         self.ending = False
-        """The loop wants no more items, and what it emits now is the stages' rest."""
+        """True when the loop takes no more items, and only emits the stages' rest."""
 
 
 def exhausted(iterator: object) -> bool:
-    """Whether it is certain, without asking for an item, that `iterator` has no more."""
+    """Return whether it is certain, without asking for an item, that `iterator` has no more."""
     return type(iterator) in PLAIN and length_hint(iterator, 1) == 0
 
 
@@ -126,8 +126,8 @@ def close_iterator(iterator: object) -> None:
 def close_loop(loop: GeneratorType[Any, Any, None], gate: Gate) -> None:  # Any: of any form
     """Close a loop of a cancelled flow that does not run right now.
 
-    One that never ran is started first, so that its stages hear of the end; the gate keeps it from
-    asking for an item.
+    A loop that never ran is started first, so that its stages get the end; the gate keeps it from
+    taking an item.
     """
     if gate.cancelled and loop.gi_frame is not None and not loop.gi_suspended:
         next(loop, None)
@@ -135,9 +135,9 @@ def close_loop(loop: GeneratorType[Any, Any, None], gate: Gate) -> None:  # Any:
 
 
 def overlapped(error: BaseException) -> bool:
-    """Whether `error` says that a loop runs in another thread, so that it could not be entered.
+    """Return whether `error` says that a loop could not be entered, as another thread runs it.
 
-    What comes from within a loop has passed a frame of it. Whether the loop runs right now says
+    An error from within a loop has passed a frame of it. The state of the loop right now proves
     nothing: it may have paused since.
     """
     trace = error.__traceback__
@@ -149,12 +149,12 @@ def overlapped(error: BaseException) -> bool:
 
 
 def close_part(loop: GeneratorType[Any, Any, None], gate: Gate) -> None:  # Any: see close_loop
-    """Close the loop that another one of the same program is fed by; it does not run right now.
+    """Close the loop that feeds another one of the same program; it does not run right now.
 
-    One that never ran is started first, so that its stages hear of the end.
+    A loop that never ran is started first, so that its stages get the end.
     """
     if loop.gi_frame is not None and not loop.gi_suspended and not loop.gi_running:
-        # Whoever cancels just now is too late: the loop that closes this one has ended.
+        # A cancel that comes just now is too late: the loop that closes this one has ended.
         cancelled, gate.cancelled = gate.cancelled, True
         try:
             next(loop, None)
@@ -164,7 +164,7 @@ def close_part(loop: GeneratorType[Any, Any, None], gate: Gate) -> None:  # Any:
 
 
 def close_all(closers: list[Callable[[], object]]) -> None:
-    """Call and forget each of `closers`, in order; what they raise goes to the hook."""
+    """Call and remove each of `closers`, in order; their errors go to the hook."""
     while closers:
         try:
             close = closers.pop(0)

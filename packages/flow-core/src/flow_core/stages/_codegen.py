@@ -1,4 +1,4 @@
-"""The text of a loop, from the templates of its stages."""
+"""The generator of a loop's text, from the templates of its stages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from flow_core.stages._template import SLOT, Lines, Template
 __all__ = ["AGAIN", "HEAD", "PAUSED", "TAIL", "Form", "LoopWriter"]
 
 PAUSED: Final = -1
-"""What a pushing loop yields when it wants demand before it can go on."""
+"""The value that a pushing loop yields when it needs demand to continue."""
 
 
 class Form(enum.Enum):
-    """How a generated loop gets its items and gives them on."""
+    """The ways in which a generated loop gets its items and sends them."""
 
     PULL = "pull"
     FIRST = "pull, the first item"
@@ -30,22 +30,22 @@ class Form(enum.Enum):
     RECEIVE_IF = "receive, conditional"
     RECEIVE_ALL = "receive, everything"
 
-    # A loop is looked up by its form whenever a flow runs; members are singletons.
+    # Loops are looked up by form whenever a flow runs; members are singletons.
     __hash__ = object.__hash__
 
 
 HEAD: Final = -1
 TAIL: Final = -2
 AGAIN: Final = -3
-"""Lines that raise an error again which has its owner already."""
+"""The owner of lines that raise an error again which has its owner already."""
 
 
 @final
 class _Writer:
-    """Lines of generated source, each with the index of the stage that it was made for.
+    """Lines of generated source, each with the index of its stage.
 
     Args:
-        names: of the stages.
+        names: the names of the stages.
     """
 
     __slots__ = ("_names", "owners", "text")
@@ -113,34 +113,35 @@ class LoopWriter:
         self._form = form
         self._rendered = [template.lines for template in templates]
         self._returns = form in (Form.FIRST, Form.CALL)
-        """Whether it ends with the first item."""
+        """True if it ends with the first item."""
         self._called = form in (Form.CALL, Form.LIST)
-        """Whether it is made once, and called with the items."""
+        """True if it is made once, and called with the items."""
         self._pushes = form not in (Form.PULL, Form.POLL, Form.LIST) and not self._returns
         self._counts = self._pushes and form not in (Form.PUSH_ALL, Form.RECEIVE_ALL)
-        """Whether it counts down what it sends."""
+        """True if it counts down the items that it sends."""
         self._gated = self._pushes or form is Form.POLL
-        """Whether it looks at a gate, which others may close."""
+        """True if it reads a gate, which others may close."""
         self._receives = form in (Form.RECEIVE, Form.RECEIVE_IF, Form.RECEIVE_ALL)
-        """Whether it is a function of each item."""
+        """True if it is a function of each item."""
         self._leaves = False
-        """Whether what is being written is a function, and a stage that stops returns from it."""
+        """True while the text is a function, from which a stage that stops returns."""
         self._out = _Writer([" ".join(template.name.split()) for template in templates])
         self._emits = not any(template.absorbs for template in templates)
-        """Whether the loop that is being written reaches the subscriber, so that demand matters."""
+        """True if the present loop reaches the subscriber, so that demand matters."""
         self._stops = max((i for i, lines in enumerate(self._rendered) if lines.stops), default=-1)
-        """The last stage that may stop; a loop needs to look for a stop only before it."""
+        """The last stage that may stop; a loop needs to check for a stop only before it."""
         self._handlers = [i for i, lines in enumerate(self._rendered) if lines.on_error]
         self._finishes = any(lines.on_end for lines in self._rendered)
         self._closing = [i for i, lines in enumerate(self._rendered) if lines.on_close]
         self._parts = [template.params for template in templates]
         self._after: list[tuple[int, Lines]] = []
-        """What the stages around the present place do after their EMIT, even if one stops there."""
+        """The lines of the stages around the present place after their EMIT, even if one stops
+        there."""
         resumed = next((i for i, lines in enumerate(self._rendered) if _after(lines.on_item)), None)
         self._over = resumed is not None and any(
             resumed < handler < self._stops for handler in self._handlers
         )
-        """Whether that may fail, and be handled before the stage that has stopped."""
+        """True if these may fail, and a stage before the one that has stopped handles that."""
 
     def write(self) -> _Writer:
         out = self._out
@@ -174,7 +175,7 @@ class LoopWriter:
         return out
 
     def _function(self, depth: int) -> None:
-        """A function of the items, with all that it needs in cells: a call of it is one frame."""
+        """Write a function of the items, with all it needs in cells: a call is one frame."""
         out = self._out
         name = "first" if self._returns else "list_of"
         out.put(depth, f"def {name}(prepared, items):")
@@ -190,10 +191,10 @@ class LoopWriter:
         out.put(depth, f"return {name}")
 
     def _received(self, depth: int) -> None:
-        """A function for each item, with the state of the stages in cells, and one for the end.
+        """Write a function for each item, with the stages' state in cells, and one for the end.
 
-        Who halts it learns whether it runs. Items that come while it runs or is halted are for
-        `beside`; who runs it calls `attend` if it was halted meanwhile.
+        The thread that halts it gets to know whether it runs. Items that come while it runs or is
+        halted go to `beside`; the thread that runs it calls `attend` if it was halted meanwhile.
         """
         out = self._out
         stop = ["stop"] if self._stops >= 0 else []
@@ -242,15 +243,15 @@ class LoopWriter:
         out.put(depth, f"return receive, halt, {'end' if self._finishes else None}")
 
     def _whole(self, depth: int) -> None:
-        """All that runs, and what cleans up behind it."""
+        """Write everything that runs, and the code that cleans up behind it."""
         out = self._out
         if self._stops >= 0 or self._handlers:
             out.put(depth, "stop = over = -1" if self._over else "stop = -1")
         if self._closing:
             out.put(depth, "closers = gate.opened()" if self._gated else "closers = []")
         fed = self._form in (Form.FEED, Form.FEED_IF)
-        # Also where nothing is left to do: from outside of any `try`, CPython 3.13 lets `close` end
-        # a generator that another thread has just resumed, which then goes on.
+        # Also where there is nothing left to do: from outside of any `try`, CPython 3.13 lets
+        # `close` end a generator that another thread has just resumed, which then continues.
         out.put(depth, "try:")
         if self._handlers:
             self._handled(depth + 1)
@@ -258,17 +259,17 @@ class LoopWriter:
             self._run(depth + 1)
         if not self._pushes:
             if TAIL not in out.owners and not self._returns and not self._called:
-                # No stage emits, but a generator it must be.
+                # No stage emits, but it has to be a generator.
                 out.put(depth + 1, "yield from ()")
             out.put(depth, "except Exception as error:")
             out.put(depth + 1, "annotate(error, made)")
             out.put(depth + 1, "raise")
-        called = self._called  # what it iterates over has nothing to close
+        called = self._called  # its iterator has nothing to close
         if called and not (self._handlers or self._closing):
             return
         out.put(depth, "finally:")
         if self._handlers:
-            # An error refers to this frame by its traceback: nothing here may refer to it.
+            # An error refers to this frame by its traceback: no variable here may refer to it.
             out.put(depth + 1, "x = error = failure = None")
         if self._closing and not self._gated:
             out.put(depth + 1, "close_all(closers)")
@@ -279,9 +280,9 @@ class LoopWriter:
             out.put(depth + 1, "pass")
 
     def _states(self, depth: int) -> None:
-        """What the stages begin with and end with, downstream first.
+        """Write the code with which the stages begin and end, downstream first.
 
-        If one fails, the stages after it are there to hear of it, and those before it never were.
+        If one fails, the stages after it exist and get the error, and those before it never did.
         """
         out = self._out
         for index in reversed(range(len(self._rendered))):
@@ -290,7 +291,7 @@ class LoopWriter:
                 out.put(depth, line.replace(SLOT, f"_{index}"), index)
             if not lines.on_close:
                 continue
-            # No name of a template ends in a digit that no underscore is before.
+            # No name of a template ends in a digit, unless an underscore is before it.
             out.put(depth, f"def closer{index}():", index)
             if lines.closing_names:
                 names = ", ".join(lines.closing_names).replace(SLOT, f"_{index}")
@@ -299,7 +300,7 @@ class LoopWriter:
             out.put(depth, f"closers.append(closer{index})")
 
     def _handled(self, depth: int) -> None:
-        """The loop, in which a failure is a jump to the next stage that handles errors."""
+        """Write the loop, in which a failure is a jump to the next stage that handles errors."""
         out = self._out
         out.put(depth, "at = -1")
         out.put(depth, "while True:")
@@ -323,7 +324,7 @@ class LoopWriter:
         out.put(depth + 3, "raise failure", AGAIN)
 
     def _run(self, depth: int, *, ends: bool = True) -> None:
-        """Start, take items until there are no more, and end."""
+        """Write the start, the loop over the items, and the end."""
         out = self._out
         self._states(depth)
         started = self._starts(depth)
@@ -335,7 +336,7 @@ class LoopWriter:
             self._fed(at)
         else:
             if started or self._closing or self._form is Form.POLL:
-                self._pause(at, "it")  # whoever closes a loop that never ran starts it first
+                self._pause(at, "it")  # to close a loop that never ran, it is started first
             out.put(at, "for x in it:")
             self._body(0, at + 1)
             self._pause(at + 1, "it")
@@ -343,7 +344,7 @@ class LoopWriter:
             self._ends(depth)
 
     def _starts(self, depth: int) -> bool:
-        """What the stages do before the first item, downstream first."""
+        """Write what the stages do before the first item, downstream first."""
         out, emits = self._out, self._emits
         started = False
         for index in reversed(range(len(self._rendered))):
@@ -373,11 +374,11 @@ class LoopWriter:
         if self._emits:
             out.put(depth + 1, "while gate.cancelled or (not n and not gate.done):")
             out.put(depth + 2, "n = yield -1")
-        out.put(depth + 1, "x = None")  # while it waits it holds nothing
+        out.put(depth + 1, "x = None")  # while it waits it refers to nothing
         out.put(depth + 1, "x = yield n")
 
     def _body(self, first: int, depth: int) -> None:
-        """The stages from `first` on, each in the place of its predecessor's EMIT."""
+        """Write the stages from `first` on, each in place of its predecessor's EMIT."""
         after: list[tuple[int, int, Lines]] = []
         for index in range(first, len(self._rendered)):
             lines = self._rendered[index].on_item
@@ -397,7 +398,7 @@ class LoopWriter:
     def _block(
         self, index: int, depth: int, lines: Lines, *, at_end: int, handles: bool = False
     ) -> None:
-        """Lines outside of the loop over items; what they emit meets the later stages."""
+        """Write lines outside of the loop over items; what they emit goes to the later stages."""
         out = self._out
         emit = _emit(lines)
         self._put_lines(index, depth, lines[:emit], at_end=at_end)
@@ -415,7 +416,7 @@ class LoopWriter:
         elif self._pushes and self._emits:
             self._pause(inner, "it")
         elif self._form is Form.POLL and at_end == index:
-            # Who cancels before the first poll starts the loop, to close it.
+            # Cancelling before the first poll starts the loop, so that its `finally` blocks run.
             out.put(inner, "if gate.cancelled:")
             out.put(inner + 1, "return")
         self._body(index + 1, inner)
@@ -424,7 +425,10 @@ class LoopWriter:
     def _put_lines(
         self, index: int, depth: int, lines: Lines, *, at_end: int | None = None
     ) -> None:
-        """The lines of a stage. `at_end`: what `stop` means outside of the loop over items."""
+        """Write the lines of a stage.
+
+        `at_end`: the meaning of `stop` outside of the loop over items.
+        """
         out = self._out
         first = index if at_end is None else at_end
         for inner, template_line in lines:
@@ -447,7 +451,7 @@ class LoopWriter:
                 else:
                     out.put(depth + inner, "break", index)
             elif line == "LEAVE":
-                # A stage in the loop has stopped. At the end, a stop by this very stage is past.
+                # A stage in the loop has stopped. At the end, a stop by this very stage has passed.
                 if self._leaves:
                     continue
                 if self._stops >= first or self._rendered[index].recovers:
@@ -475,7 +479,7 @@ class LoopWriter:
                 out.put(depth, "n -= 1", TAIL)
 
     def _pause(self, depth: int, iterator: str) -> None:
-        """At the end of a loop's body: stop for want of demand, unless the loop is over anyway."""
+        """Write the end of a loop's body: stop without demand, unless the loop has ended anyway."""
         out = self._out
         if not self._gated:
             return
@@ -492,7 +496,7 @@ class LoopWriter:
         out.put(depth + 2, "n = yield -1")
 
     def _ends(self, depth: int) -> None:
-        """What the stages emit after the last item, upstream first."""
+        """Write what the stages emit after the last item, upstream first."""
         out = self._out
         if self._finishes:
             # A loop before this one, of the same program, returns when the flow is cancelled.
@@ -519,18 +523,18 @@ class LoopWriter:
 
 
 def _emit(lines: Lines) -> int | None:
-    """Which of the lines is EMIT."""
+    """Return which of the lines is EMIT."""
     return next((i for i, (_, text) in enumerate(lines) if text == "EMIT"), None)
 
 
 def _after(lines: Lines) -> Lines:
-    """What follows the EMIT of `lines`, see `_rest`."""
+    """Return the lines after the EMIT of `lines`, see `_rest`."""
     emit = _emit(lines)
     return () if emit is None else _rest(lines, emit)
 
 
 def _rest(lines: Lines, emit: int) -> Lines:
-    """What follows an EMIT in its own block, if that does not decide how the flow goes on."""
+    """Return the lines after an EMIT in its block, unless they decide how the flow continues."""
     depth = lines[emit][0]
     rest: list[tuple[int, str]] = []
     for inner, line in lines[emit + 1 :]:

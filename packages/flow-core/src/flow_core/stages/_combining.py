@@ -1,4 +1,4 @@
-"""Stages that add items of their own, and the methods of `Flow` that add them."""
+"""Stages that add items, and the methods of `Flow` that add these stages."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ ZIP_WITH_ITERABLE: Final = Template(
 )
 
 
-def pair(left: Any, right: Any) -> tuple[Any, Any]:  # Any: whatever the items are
-    """Both as a tuple."""
+def pair(left: Any, right: Any) -> tuple[Any, Any]:  # Any: items of any type
+    """Return both as a tuple."""
     return left, right
 
 
 class Combining(Fluent[T_co], Generic[T_co]):
-    """The methods that add items of their own."""
+    """The methods that add items."""
 
     __slots__ = ()
 
@@ -128,9 +128,9 @@ class Combining(Fluent[T_co], Generic[T_co]):
         [('a', 1), ('b', 2)]
 
         Args:
-            other: iterated anew for each run, one item ahead, so that the flow completes with the
-                last pair and asks its upstream for no item in vain. An iterator serves one run; see
-                `from_iterable`.
+            other: iterated over again for each run, one item ahead, so that the flow completes with
+                the last pair and requests no item of its upstream in vain. An iterator serves one
+                run; see `from_iterable`.
             zipper: makes an item of both, not None; without it a tuple.
         """
         return self._add(ZIP_WITH_ITERABLE, once(other, "zip_with_iterable"), zipper)

@@ -1,4 +1,4 @@
-"""The methods that short flows are made of, in one frame instead of two."""
+"""The methods that short flows use most, in one frame instead of two."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _METHODS: Final = {
     "starmap": STARMAP,
     "take_while": TAKE_WHILE,
 }
-"""Those that put a stage with one function, and no other argument, behind a flow."""
+"""The methods that put a stage with one function, and no other argument, behind a flow."""
 
 
 def put_directly(kind: type[Flow[Any]]) -> None:
-    """Give `kind` these methods anew, each with what `Flow._add` does in its own frame.
+    """Give `kind` new versions of these methods, which do the work of `Flow._add` themselves.
 
-    A flow of a few items takes longer to put together than to run, and the frame of `_add` is a
-    quarter of that.
+    A flow of a few items takes longer to assemble than to run, and the frame of `_add` is a quarter
+    of that.
 
     Args:
         kind: the class of flows.
@@ -83,7 +83,7 @@ def _direct(
             source.check(made._stages())
         return made if on_assembly.call is None else assembled(made)
 
-    # As tracebacks, profilers and who gives the argument by its name know it.
+    # For tracebacks, profilers and callers that give the argument by name.
     named, code = method.__code__, put.__code__
     code = code.replace(
         co_name=named.co_name,

@@ -1,4 +1,4 @@
-"""Stages that look at signals and leave them as they are, and the methods that add them."""
+"""Stages that observe signals and do not change them, and the methods that add them."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ class SignalLog:
     """Writes signals to a logger.
 
     Args:
-        name: what the flow is called in the lines.
+        name: the name of the flow in the lines.
         logger: the name of the logger.
-        level: of the lines, as in `logging`.
+        level: the level of the lines, as in `logging`.
     """
 
     __slots__ = ("_level", "_logger", "_name")
@@ -161,7 +161,7 @@ TAG: Final = Template("tag", params=("key", "value"))
 
 
 class Observing(Fluent[T_co], Generic[T_co]):
-    """The methods that look at signals and leave them as they are."""
+    """The methods that observe signals and do not change them."""
 
     __slots__ = ()
 
@@ -188,7 +188,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_AFTER_NEXT, action)
 
     def do_on_subscribe(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when there is a subscriber, before the first item is asked for.
+        """Call `action` when there is a subscriber, before the first item is requested.
 
         >>> import flow_core as flow
         >>> list(flow.just(1).do_on_subscribe(lambda: print("subscribed")))
@@ -206,13 +206,13 @@ class Observing(Fluent[T_co], Generic[T_co]):
         [0, 1]
 
         Iterating requests nothing of a synchronous flow; behind this, it requests 128 items at a
-        time. What `action` raises goes to the dropped-errors hook. Demand: passed on as it is.
+        time. An error of `action` goes to the dropped-errors hook. Demand: passed on unchanged.
         Thread: items come on the upstream's. Fusion: none, as behind `hide`.
         """
         return self._pipe(observing_requests(action))
 
     def do_on_complete(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when the flow completes, before the subscriber hears of it.
+        """Call `action` when the flow completes, before the subscriber gets the end.
 
         >>> import flow_core as flow
         >>> list(flow.just(1).do_on_complete(lambda: print("complete")))
@@ -222,7 +222,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_ON_COMPLETE, action)
 
     def do_on_error(self, action: Callable[[BaseException], object]) -> Flow[T_co]:
-        """Call `action` with the error when the flow fails, before the subscriber hears of it.
+        """Call `action` with the error when the flow fails, before the subscriber gets it.
 
         >>> import flow_core as flow
         >>> list(flow.just(0).map(lambda n: 1 / n).do_on_error(print).on_error_complete())
@@ -235,7 +235,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_ON_ERROR, action)
 
     def do_on_terminate(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when the flow completes or fails, before the subscriber hears of it.
+        """Call `action` when the flow completes or fails, before the subscriber gets the end.
 
         >>> import flow_core as flow
         >>> list(flow.just(1).do_on_terminate(lambda: print("ends")))
@@ -245,14 +245,14 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_ON_TERMINATE, action)
 
     def do_after_terminate(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` after the subscriber was told that the flow has completed or failed.
+        """Call `action` after the subscriber has got the end: completed or failed.
 
         >>> import flow_core as flow
         >>> list(flow.just(1).do_after_terminate(lambda: print("over")))
         over
         [1]
 
-        What it raises goes to the dropped-errors hook.
+        An error of it goes to the dropped-errors hook.
         """
         return self._add(DO_AFTER_TERMINATE, action)
 
@@ -265,13 +265,13 @@ class Observing(Fluent[T_co], Generic[T_co]):
         [0, 1]
 
         Args:
-            action: called by whoever cancels, or by the loop that was running then. What it raises
-                goes to the dropped-errors hook.
+            action: called by the thread that cancels, or by the loop that was running then. An
+                error of it goes to the dropped-errors hook.
         """
         return self._add(DO_ON_CANCEL, action)
 
     def finally_action(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` once when it is over: completed, failed or cancelled.
+        """Call `action` once when the flow has ended: completed, failed or cancelled.
 
         >>> import flow_core as flow
         >>> handle = flow.just("item").finally_action(lambda: print("end")).subscribe(print)
@@ -279,8 +279,8 @@ class Observing(Fluent[T_co], Generic[T_co]):
         end
 
         Args:
-            action: called after the subscriber was told. What it raises goes to the dropped-errors
-                hook.
+            action: called after the subscriber has got the end. An error of it goes to the
+                dropped-errors hook.
         """
         return self._add(FINALLY_ACTION, action)
 
@@ -294,7 +294,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         on_cancel: Callable[[], object] | None = None,
         on_close: Callable[[], object] | None = None,
     ) -> Flow[T_co]:
-        """Several of the methods named ``do_…`` at once.
+        """Several of the methods named ``do_…`` in one call.
 
         >>> import flow_core as flow
         >>> ended = flow.just(1).do_action(on_next=print, on_complete=lambda: print("end"))
@@ -336,14 +336,14 @@ class Observing(Fluent[T_co], Generic[T_co]):
         [0, 1]
 
         Args:
-            name: what the flow is called in the lines.
+            name: the name of the flow in the lines.
             logger: the name of the logger.
-            level: of the lines, as in `logging`.
+            level: the level of the lines, as in `logging`.
         """
         return self._add(LOG, SignalLog(name, logger, level))
 
     def checkpoint(self, description: str = "") -> Flow[T_co]:
-        """Note on an error that passes here that it did, and where this line is.
+        """Add a note to an error that passes here, with the place of this line.
 
         >>> import flow_core as flow
         >>> try:
@@ -355,13 +355,13 @@ class Observing(Fluent[T_co], Generic[T_co]):
         It costs nothing until there is an error.
 
         Args:
-            description: what this part of the flow is for.
+            description: the purpose of this part of the flow.
         """
         what = f" {description!r}" if description else ""
         return self._add(CHECKPOINT, f"passed the checkpoint{what}, assembled at {self._where()}")
 
     def name(self, name: str) -> Flow[T_co]:
-        """Give what is above a name, for `flow explain`, statistics and notes on errors.
+        """Give the flow above a name, for `flow explain`, statistics and notes on errors.
 
         >>> import flow_core as flow
         >>> flow.range(3).name("numbers")
@@ -370,21 +370,21 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(NAME, name)
 
     def tag(self, key: str, value: str) -> Flow[T_co]:
-        """Give what is above a tag, for `flow explain` and statistics.
+        """Give the flow above a tag, for `flow explain` and statistics.
 
         >>> import flow_core as flow
         >>> list(flow.range(2).tag("kind", "numbers"))
         [0, 1]
 
         Args:
-            key: what the tag is about.
-            value: what it says.
+            key: the name of the tag.
+            value: its value.
         """
         return self._add(TAG, key, value)
 
 
 def labels(stages: Iterable[Stage[Any, Any]]) -> tuple[str | None, tuple[tuple[str, str], ...]]:
-    """The name and the tags among stages: what `Flow.name` and `Flow.tag` have left there."""
+    """Return the name and the tags among stages, from `Flow.name` and `Flow.tag`."""
     name: str | None = None
     tags: list[tuple[str, str]] = []
     for stage in stages:

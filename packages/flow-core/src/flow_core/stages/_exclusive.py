@@ -1,8 +1,8 @@
-"""Generators that one thread at a time may enter, also where Python does not see to that.
+"""Generators that one thread at a time may enter, also where Python does not enforce that.
 
-A loop is entered by the thread that brings items, and closed by the one that cancels. Who comes
-while it runs has to get a `ValueError`, as from any generator. CPython without the GIL gives one
-from 3.15 on; before, both threads would run in the same frame, and the process may crash.
+A loop is entered by the thread that brings items, and closed by the one that cancels. A thread that
+comes while it runs has to get a `ValueError`, as from any generator. CPython without the GIL raises
+one from 3.15 on; before, both threads would run in the same frame, and the process may crash.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 ALL_EXCLUSIVE: Final = HAS_GIL or sys.version_info >= (3, 15)
-"""Whether all generators are."""
+"""True if all generators do so."""
 
 
 @final
 class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
-    """A generator behind a permit, with what the engine asks of a `GeneratorType`.
+    """A generator behind a permit, with the attributes of a `GeneratorType` that the engine uses.
 
     Args:
-        generator: entered by nobody else.
+        generator: no other code enters it.
     """
 
     __slots__ = ("_generator",)
@@ -80,7 +80,7 @@ class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
 
     @property
     def gi_frame(self) -> FrameType | None:
-        """Its frame, or None if it has ended. That of one that runs is nobody's to see."""
+        """Its frame, or None if it has ended. The frame of a running one must not be read."""
         try:
             return self._alone(lambda generator: generator.gi_frame, self._generator)
         except ValueError:
@@ -88,10 +88,10 @@ class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
 
 
 def exclusive(generator: GeneratorType[Y, S, None]) -> GeneratorType[Y, S, None]:
-    """The generator, or one in its place that lets in one thread at a time, if it does not.
+    """Return the generator, or one in its place that lets in one thread at a time, if it does not.
 
     Args:
-        generator: entered by nobody before or beside what is returned.
+        generator: no code enters it before or beside the result.
     """
     if ALL_EXCLUSIVE:
         return generator

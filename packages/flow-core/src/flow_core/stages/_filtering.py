@@ -373,7 +373,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         [0, 2, 4]
 
         Args:
-            predicate: decides by the truth of what it returns. A function that gives a TypeGuard or
+            predicate: its result counts as true or false. A function that returns a TypeGuard or
                 TypeIs makes a flow of that type.
         """
         return self._add(FILTER, predicate)
@@ -421,14 +421,14 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(IGNORE_ELEMENTS)
 
     def take(self, count: int) -> Flow[T_co]:
-        """The first `count` items; then the upstream is cancelled, and never asked for more.
+        """The first `count` items; then the upstream is cancelled, and no more is requested of it.
 
         >>> import flow_core as flow
         >>> list(flow.range(10**9).take(2))
         [0, 1]
 
         Args:
-            count: items, at least 0.
+            count: the number of items, at least 0.
         """
         if count_of("take", count) == 0:
             return self._just(None)
@@ -442,9 +442,9 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         [8, 9]
 
         Args:
-            count: items, at least 0; as many are kept.
+            count: the number of items, at least 0; that many are kept.
         """
-        # As many as a deque can hold are all there can be.
+        # No more items than a deque can hold are possible.
         return self._add(TAKE_LAST, min(count_of("take_last", count), sys.maxsize))
 
     @overload
@@ -488,19 +488,19 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         [2, 3]
 
         Args:
-            count: items, at least 0.
+            count: the number of items, at least 0.
         """
         return self._add(SKIP, count_of("skip", count))
 
     def skip_last(self, count: int) -> Flow[T_co]:
-        """All but the last `count` items; each is held back until so many have followed.
+        """All but the last `count` items; each waits until `count` more have come.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).skip_last(2))
         [0, 1, 2]
 
         Args:
-            count: items, at least 0; as many are kept.
+            count: the number of items, at least 0; that many are kept.
         """
         return self._add(SKIP_LAST, count_of("skip_last", count))
 
@@ -516,7 +516,9 @@ class Filtering(Fluent[T_co], Generic[T_co]):
     def slice(
         self, start: int | None = None, stop: int | None = None, step: int | None = None
     ) -> Flow[T_co]:
-        """What ``list(flow)[start:stop:step]`` would give; ``flow[start:stop:step]`` is the same.
+        """The items that ``list(flow)[start:stop:step]`` would give.
+
+        ``flow[start:stop:step]`` is the same.
 
         >>> import flow_core as flow
         >>> list(flow.range(20).slice(2, 10, 3)), list(flow.range(5)[-2:])
@@ -524,9 +526,9 @@ class Filtering(Fluent[T_co], Generic[T_co]):
 
         Args:
             start: index of the first item; a negative one counts from the end, which keeps as many
-                items and gives nothing before the end.
+                items and emits nothing before the end.
             stop: index of the first item that is not part of it; a negative one counts from the
-                end, which holds as many items back.
+                end, which makes as many items wait.
             step: the difference of neighbours' indices, at least 1.
         """
         return _sliced(self, start, stop, 1 if step is None else step)
@@ -573,7 +575,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(ELEMENT_AT_OR_DEFAULT, index, default)
 
     def first_or_error(self) -> Flow[T_co]:
-        """The first item; then the upstream is cancelled. A NoItemError if there is none.
+        """The first item; then the upstream is cancelled. A NoItemError without one.
 
         >>> import flow_core as flow
         >>> flow.range(3).first_or_error().single()
@@ -639,7 +641,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         [1, 2, 3]
 
         Args:
-            key: what is compared, hashable; without it the item itself.
+            key: returns the value to compare, hashable; without it the item itself.
         """
         if key is None:
             return self._add(DISTINCT)
@@ -667,14 +669,14 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         [1, 2, 1]
 
         Args:
-            key: what is compared; without it the item itself.
+            key: returns the value to compare; without it the item itself.
             same: whether two keys count as the same; without it ``==``.
         """
         return self._add(DISTINCT_UNTIL_CHANGED, *comparing(key, same))
 
 
 def _sliced(flow: Fluent[D], start: int | None, stop: int | None, step: int) -> Flow[D]:
-    """`flow` with the stages of a slice behind it; see `Filtering.slice`."""
+    """Return `flow` with the stages of a slice behind it; see `Filtering.slice`."""
     count_of("slice", step, 1, "step")
     for name, bound in (("start", start), ("stop", stop)):
         if bound is not None:
@@ -682,7 +684,7 @@ def _sliced(flow: Fluent[D], start: int | None, stop: int | None, step: int) -> 
     begin = start or 0
     whole = flow._whole()
     if begin < 0 and stop is not None and stop >= 0:
-        # Which of the last items lie before `stop` is known by their index.
+        # The index tells which of the last items lie before `stop`.
         made = (
             whole.map_indexed(lambda item, index: (index, item))
             .take_last(-begin)

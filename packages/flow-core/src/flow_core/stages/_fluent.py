@@ -1,4 +1,4 @@
-"""What the methods of `Flow` are written on: one class per theme, and one per package."""
+"""The base of the methods of `Flow`: one class per theme, and one per package."""
 
 from __future__ import annotations
 
@@ -32,23 +32,25 @@ D = TypeVar("D")
 
 
 class Fluent(Generic[T_co]):
-    """The base of the methods: what they need to put a stage or an operator behind a flow."""
+    """The base of the methods: it puts a stage or an operator behind a flow."""
 
     __slots__ = ()
 
     @abstractmethod
-    def _add(self, template: Template, *args: object) -> Flow[Any]:  # Any: what the stage makes
-        """A flow with this stage at its end, assembled where the user's code called us."""
+    # Any: the items that the stage makes.
+    def _add(self, template: Template, *args: object) -> Flow[Any]:
+        """Return a flow with this stage at its end, assembled where the user's code called us."""
 
     @abstractmethod
-    def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:  # Any: what the operator makes
-        """A flow with this boundary at its end."""
+    # Any: the items that the operator makes.
+    def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:
+        """Return a flow with this boundary at its end."""
 
     @abstractmethod
     def _plugged(
         self, target: str, /, *args: object, **options: object
-    ) -> Any:  # Any: whatever comes of it; the methods say what
-        """What the operator of a package makes of this flow.
+    ) -> Any:  # Any: the methods give the type
+        """Apply the operator of a package to this flow.
 
         Args:
             target: the factory of the operator, as ``package.module:function``.
@@ -63,11 +65,11 @@ class Fluent(Generic[T_co]):
     def _combined(
         self, target: str, /, *others: object, **options: object
     ) -> Any:  # Any: as in _plugged
-        """What a source of several flows, of a package, makes of this flow and others.
+        """Apply a source of several flows, of a package, to this flow and others.
 
         Args:
             target: the function that makes the source, as ``package.module:function``.
-            others: its arguments, but for the first one, which is this flow.
+            others: its arguments, except the first one, which is this flow.
             options: its arguments by name.
 
         Raises:
@@ -76,36 +78,36 @@ class Fluent(Generic[T_co]):
 
     @abstractmethod
     def _where(self) -> str:
-        """``file:line`` of the user's code that called us."""
+        """Return ``file:line`` of the user's code that called us."""
 
     @abstractmethod
     def _whole(self) -> Flow[T_co]:
-        """This very flow."""
+        """Return this very flow."""
 
     @abstractmethod
     def _just(self, item: D | None) -> Flow[D]:
-        """A flow of this one item; of none, if it is None."""
+        """Return a flow of this one item; of none, if it is None."""
 
     @abstractmethod
     def _constant(self) -> ScalarSource[T_co] | None:
-        """The constant that this flow is, if it is one and nothing more (F03)."""
+        """Return the constant that this flow is, if it is one and nothing more (F03)."""
 
 
 class Ender:
-    """What ends flows when it begins: the base of `flow_core.Shutdown`."""
+    """An object that ends flows when it begins: the base of `flow_core.Shutdown`."""
 
     __slots__ = ()
 
     @abstractmethod
     def _ended(self, flow: Flow[D]) -> Flow[D]:
-        """`flow` until this begins."""
+        """Return `flow` until this begins."""
 
 
 class Words(Generic[T_co]):
-    """The base of the methods of a package that are found under its name, as ``flow.spark``.
+    """The base of the methods of a package under its name, such as ``flow.spark``.
 
     Args:
-        flow: the flow that they are methods of.
+        flow: the flow of the methods.
     """
 
     __slots__ = ("_flow",)
@@ -127,22 +129,22 @@ class Rails(Generic[T_co]):
     @abstractmethod
     def _each(
         self, name: str, /, *args: object, **options: object
-    ) -> ParallelFlow[Any]:  # Any: what the method makes
-        """Each rail with a method of `Flow` called.
+    ) -> ParallelFlow[Any]:  # Any: the type that the method makes
+        """Call a method of `Flow` on each rail.
 
         Args:
-            name: that of the method, which gives a flow.
+            name: the name of the method, which returns a flow.
             args: its arguments.
             options: its arguments by name.
         """
 
 
 def count_of(operator: str, count: int, least: int = 0, name: str = "count") -> int:
-    """`count` itself, if it is an int of at least `least`.
+    """Return `count` itself, if it is an int of at least `least`.
 
     Raises:
-        TypeError: if it is not an int.
-        ValueError: if it is less.
+        TypeError: if `count` is not an int.
+        ValueError: if `count` is less.
     """
     if not isinstance(count, int) or isinstance(count, bool):
         raise TypeError(f"{operator}({name}) takes an int, not {count!r}")
@@ -152,7 +154,7 @@ def count_of(operator: str, count: int, least: int = 0, name: str = "count") -> 
 
 
 def given_items(operator: str, *items: D) -> tuple[D, ...]:
-    """`items` themselves, if none of them is None (§2.13).
+    """Return `items` themselves, if none of them is None (§2.13).
 
     Raises:
         NoneItemError: if one is.
@@ -164,17 +166,17 @@ def given_items(operator: str, *items: D) -> tuple[D, ...]:
 
 
 def identity(item: D) -> D:
-    """The item itself."""
+    """Return the item itself."""
     return item
 
 
 def equal(left: object, right: object) -> bool:
-    """Whether the items say that they are equal."""
+    """Return whether the items say that they are equal."""
     return bool(left == right)
 
 
 def comparing(
     key: Callable[[Any], Any] | None, same: Callable[[Any, Any], object] | None
 ) -> tuple[Callable[[Any], Any], Callable[[Any, Any], object]]:  # Any: items, and their keys
-    """How neighbours are compared, where nothing else is said: themselves, by ``==``."""
+    """Return how neighbours are compared by default: themselves, by ``==``."""
     return identity if key is None else key, equal if same is None else same

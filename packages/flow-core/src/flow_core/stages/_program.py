@@ -1,4 +1,4 @@
-"""Stages made into one loop.
+"""A run of stages as one loop.
 
 A `Program` is a run of stages between two boundaries. Its loop is generated from the stages'
 templates, in the form that the place needs, and cached by shape; the user's functions are arguments
@@ -7,7 +7,7 @@ of the generated function, so that a thousand flows of one shape share one code 
 ========  ==========================  ==========================================================
 form      where items come from       where they go
 ========  ==========================  ==========================================================
-`PULL`    an iterator                 to whoever iterates: ``for x in flow``, executors of a cluster
+`PULL`    an iterator                 to a loop: ``for x in flow``, executors of a cluster
 `FIRST`   an iterator                 the first is returned, to `Flow.first`; or None
 `CALL`    a list, a str, …            as above, by a function of them, to `Prepared.first`
 `POLL`    an iterator                 to `QueueSubscription.poll` (SYNC fusion); heeds cancel
@@ -18,10 +18,10 @@ form      where items come from       where they go
                                       subscriber that has requested everything, does not count it
 ========  ==========================  ==========================================================
 
-The generated source is in `linecache`, so that tracebacks and debuggers show it; each of its lines
-knows the stage it was made for, so that an error is traced to its stage at no cost until it fails.
-Profilers, which may look from another process and then see no source, tell the loops apart by the
-functions' names, which are those of the stages.
+The generated source is in `linecache`, so that tracebacks and debuggers show it. Each of its lines
+knows its stage, so that finding the stage of an error costs nothing until it is raised. Profilers,
+which may look from another process and then see no source, distinguish the loops by the functions'
+names, which are those of the stages.
 """
 
 from __future__ import annotations
@@ -55,27 +55,28 @@ __all__ = ["Program", "generated_source"]
 T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
-# Any: a program is a run of stages whose types only fit each other, and the generated loop is
-# untyped by nature; `Program[T, R]` is the typed face.
+# Any: a program is a run of stages whose types need only fit each other, and the generated loop has
+# no types; `Program[T, R]` is the typed interface.
 _AnyStage = Stage[Any, Any]
 
 Receiving: TypeAlias = tuple[
     Callable[[Any], int | None], Callable[[bool], bool], Callable[[], object] | None
 ]
-"""What `Program.receive` makes."""
+"""The result of `Program.receive`."""
 
 _Sites: TypeAlias = tuple[CodeType | str | int | None, ...]
-"""The two parts of a `Site` of each stage, one after the other: a tuple each takes 56 bytes."""
+"""The two parts of a `Site` of each stage, one after the other: a tuple for each would take 56
+bytes."""
 
 _PUSH: Final = Form.PUSH
 _PUSH_ALL: Final = Form.PUSH_ALL
 _PUSH_IF: Final = Form.PUSH_IF
-"""Looked up whenever a flow runs; an enum's own lookup takes several times as long."""
+"""Looked up whenever a flow runs; the enum's own lookup takes several times as long."""
 
 
 @final
 class Program(Generic[T_contra, R_co]):
-    """A run of stages, compiled when it is first needed. Pickles as its stages alone.
+    """A run of stages, compiled when it is first needed. It is pickled as its stages alone.
 
     Args:
         stages: the stages, upstream first; may be none.
@@ -96,7 +97,7 @@ class Program(Generic[T_contra, R_co]):
         stages = tuple(stages)
         self._stages: tuple[_AnyStage, ...] | None = stages
         self._sites: _Sites = ()
-        if len(stages) == 1:  # by itself: half of what two comprehensions cost
+        if len(stages) == 1:  # separately: half the cost of two comprehensions
             stage = stages[0]
             self._begin(ROOT.then(stage.template).shaped(), stage.args)
         else:
@@ -106,15 +107,16 @@ class Program(Generic[T_contra, R_co]):
     @classmethod
     def of(
         cls, shape: Shape, args: tuple[object, ...], sites: _Sites
-    ) -> Program[Any, Any]:  # Any: whatever the items are
-        """The program of a flow, whose stages are made when somebody asks for them.
+    ) -> Program[Any, Any]:  # Any: items of any type
+        """Return the program of a flow, whose stages are made only when they are needed.
 
-        It does not keep the flow, whose source may have items that nobody needs any more.
+        It does not keep the flow, whose source may have items that are not needed any more.
 
         Args:
-            shape: of all stages.
-            args: those of all stages.
-            sites: of each stage two values, those of a `Site`; not of the one that looks for None.
+            shape: the shape of all stages.
+            args: the arguments of all stages.
+            sites: two values for each stage, those of a `Site`; not for the one that checks for
+                None.
         """
         made: Program[Any, Any] = object.__new__(cls)
         made._stages = None
@@ -124,7 +126,7 @@ class Program(Generic[T_contra, R_co]):
 
     def _begin(self, shape: Shape, args: tuple[object, ...]) -> None:
         self.shape = shape
-        """What it has in common with all programs of these templates."""
+        """The part that all programs of these templates share."""
         self.args = args
         """The arguments of all stages."""
         self.limit = self.demand_cap = UNBOUNDED
@@ -145,7 +147,7 @@ class Program(Generic[T_contra, R_co]):
         return stages
 
     def _written(self) -> tuple[_AnyStage, ...]:
-        """Its stages; the first one has no place if nobody has written it."""
+        """Its stages; the first one has no place if the compiler added it."""
         stages: list[_AnyStage] = []
         templates = self.shape.templates
         sites = iter((None, 0) * (len(templates) - len(self._sites) // 2) + self._sites)
@@ -160,10 +162,10 @@ class Program(Generic[T_contra, R_co]):
 
     @property
     def calls_user_code(self) -> bool:
-        """Whether the loop must not move to another thread."""
+        """True if the loop must not move to another thread."""
         return self.shape.calls_user_code
 
-    def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: the declared result of object.__reduce__
         return (Program, (self.stages,))
 
     def __repr__(self) -> str:
@@ -171,7 +173,7 @@ class Program(Generic[T_contra, R_co]):
 
     @property
     def segments(self) -> tuple[Program[Any, Any], ...]:  # Any: the types between segments
-        """Parts that each fit into one function; Python bounds how deep a function may nest."""
+        """The parts that each fit into one function; Python limits how deep a function may nest."""
         if self._segments is None:
             bounds = self.shape.bounds
             if len(bounds) == 1:
@@ -190,22 +192,24 @@ class Program(Generic[T_contra, R_co]):
         return self
 
     def placed(self, index: int) -> tuple[int, int]:
-        """Where a stage stands among all stages of the flow, and how many these are.
+        """Return the position of a stage among all stages of the flow, and their number.
 
-        That which looks for None, and which nobody has written, does not count.
+        The stage that checks for None, which the compiler adds, does not count.
 
         Args:
-            index: where it stands in this program.
+            index: its position in this program.
         """
         stages, before = self._whole or (self.stages, 0)
         checks = stages[0].template == CHECK  # the compiler's own
         return index + before + 1 - checks, len(stages) - checks
 
     def iterate(self, source: Iterator[T_contra]) -> Iterator[R_co]:
-        """Items through all stages, pulled. A generator given as `source` is closed at the end.
+        """Return the items through all stages, pulled.
 
-        A fatal or failing stage raises where the consumer asks for the next item; the error has a
-        note that names the stage.
+        A generator given as `source` is closed at the end.
+
+        A fatal or failing stage raises where the consumer takes the next item; the error has a note
+        that names the stage.
         """
         if not self.shape.templates:
             return cast("Iterator[R_co]", source)  # no stage changes the type: R is T then
@@ -218,14 +222,14 @@ class Program(Generic[T_contra, R_co]):
         return items
 
     def first(self, source: Iterator[T_contra]) -> R_co | None:
-        """The first item that `iterate` would give, or None; what is open is closed then.
+        """Return the first item that `iterate` would give, or None; open iterators are closed then.
 
         Args:
             source: the items; a generator is closed.
         """
         if self.shape.templates and self.shape.single:
             loop = self.shape.loop(Form.FIRST)
-            found: Any = loop(source, closer_of(source), self, self.args)  # Any: no generator
+            found: Any = loop(source, closer_of(source), self, self.args)  # Any: not a generator
             return cast("R_co | None", found)
         items = self.iterate(source)
         try:
@@ -236,10 +240,10 @@ class Program(Generic[T_contra, R_co]):
     def poll(self, source: Iterator[T_contra], gate: Gate) -> GeneratorType[R_co, None, None]:
         """As `iterate`, but the loop ends soon when ``gate.cancelled`` is set.
 
-        What the stages do when it is over is left to ``gate.close()``.
+        ``gate.close()`` runs what the stages do at the end.
         """
         loop, _ = _chained(self.segments, source, gate)
-        # `segments` is never empty, so that the last loop made a generator.
+        # `segments` is never empty, so the last loop made a generator.
         return exclusive(cast("GeneratorType[R_co, None, None]", loop))
 
     def push(
@@ -249,13 +253,13 @@ class Program(Generic[T_contra, R_co]):
         gate: Gate,
         demand: int,
     ) -> GeneratorType[int, int, None]:
-        """A loop that pushes: it yields `PAUSED` when `demand` is used up, and takes more by send.
+        """Return a loop that pushes: it yields `PAUSED` without demand, and takes more by send.
 
         Args:
-            source: what is pulled; a generator is closed at the end.
-            downstream: gets each item; a conditional one answers whether it counts.
-            gate: what stops the loop. What the stages do when it is over is left to its `close`.
-            demand: items that may be pushed at first; `UNBOUNDED` if no more can be asked for.
+            source: the items; a generator is closed at the end.
+            downstream: gets each item; a conditional one says whether it uses up demand.
+            gate: stops the loop. Its `close` runs what the stages do at the end.
+            demand: how many items may be pushed at first; `UNBOUNDED` if no more can be requested.
         """
         on_next: Callable[[R_co], object]
         if isinstance(downstream, ConditionalSubscriber):
@@ -277,10 +281,10 @@ class Program(Generic[T_contra, R_co]):
         return last.shape.loop(form)(items, close, on_next, gate, demand, last, last.args)
 
     def begins(self, source: Iterator[T_contra]) -> bool:
-        """Whether a loop that pushes may be started without demand: it then sends nothing yet.
+        """Return whether a loop that pushes may be started without demand, as it sends nothing yet.
 
-        A loop without an `on_start` does not look for demand before its first item, which the loops
-        before it may have even if `source` has none.
+        A loop without an `on_start` does not check for demand before its first item, and the loops
+        before it may have one even if `source` has none.
         """
         *before, last = self.segments
         if last.shape.starts:
@@ -294,16 +298,17 @@ class Program(Generic[T_contra, R_co]):
     def feed(
         self, on_next: Callable[[R_co], object], gate: FeedGate, demand: int, *, conditional: bool
     ) -> GeneratorType[int, Any, None]:  # Any: items and grants of demand are both sent in
-        """A loop that takes items by send and pushes. Only for a program of one segment.
+        """Return a loop that takes items by send and pushes. Only for a program of one segment.
 
-        It yields the demand that is left when it wants the next item (or `END`), and `PAUSED`
-        when it wants demand. It is started by ``next``.
+        It yields the demand that is left when it needs the next item (or `END`), and `PAUSED` when
+        it needs demand. ``next`` starts it.
 
         Args:
-            on_next: gets each item; with `conditional` it answers whether the item counts.
-            gate: what stops the loop. What the stages do when it is over is left to its `close`.
-            demand: items that may be pushed at first.
-            conditional: whether `on_next` answers.
+            on_next: called with each item; with `conditional` its result says whether the item uses
+                up demand.
+            gate: stops the loop. Its `close` runs what the stages do at the end.
+            demand: how many items may be pushed at first.
+            conditional: whether the result of `on_next` counts.
         """
         form = Form.FEED_IF if conditional else Form.FEED
         loop = self.shape.loop(form)
@@ -320,25 +325,26 @@ class Program(Generic[T_contra, R_co]):
         stopped: Callable[[], object],
         attend: Callable[[], object],
     ) -> Receiving:
-        """A function of each item, see `receives`. It looks for no None.
+        """Return a function of each item, see `receives`. It does not check for None.
 
-        A function that is called from within itself, or while it is halted, leaves the item to
-        `beside`; what came meanwhile is done with when `attend` is called.
+        If it is called from within itself, or while it is halted, it passes the item to `beside`;
+        these items are handled when `attend` is called.
 
         Args:
             downstream: gets each item.
-            gate: stops what emits several items.
-            demand: what the function counts down from for each item that comes out, and returns.
-                It does not count if that is `UNBOUNDED`, as the subscriber has requested.
-            beside: called with the items that come while the function runs or is halted; what it
-                returns is returned.
-            raised: called with what a stage or the subscriber raises.
+            gate: stops stages that emit several items.
+            demand: the function counts it down for each item that comes out, and returns the rest.
+                It does not count if it is `UNBOUNDED`, as the subscriber has requested.
+            beside: called with the items that come while the function runs or is halted; its result
+                is returned.
+            raised: called with an error of a stage or of the subscriber.
             stopped: called when a stage has ended the flow, after what the stages emit at the end.
             attend: called when the function has run, and was halted meanwhile.
 
         Returns:
-            The function. One that halts it or lets it go on, and says whether it runs right now.
-            And one that emits what the stages emit at the end; None if they do not.
+            The function. Another one that halts it or lets it continue, and returns whether it runs
+                right now.
+            And one that emits what the stages emit at the end; None if they emit nothing.
         """
         on_next: Callable[[R_co], object]
         if isinstance(downstream, ConditionalSubscriber):
@@ -347,20 +353,20 @@ class Program(Generic[T_contra, R_co]):
             form, on_next = Form.RECEIVE, downstream.receiver()
         if demand == UNBOUNDED:
             form = Form.RECEIVE_ALL
-        bind: Any = self.shape.loop(form)  # Any: it is not a loop, but makes functions
+        bind: Any = self.shape.loop(form)  # Any: not a loop, but a function that makes functions
         made: Receiving = bind(
             on_next, gate, demand, beside, raised, stopped, attend, self, self.args
         )
         return made
 
     def receives(self, *, everything: bool) -> bool:
-        """Whether `receive` can be used.
+        """Return whether `receive` can be used.
 
-        It cannot if a stage wants to know of the start, of errors or of the close, or has to wait
-        for demand; and not for everything if what is dropped has to be asked for again.
+        It cannot if a stage handles the start, errors or the close, or has to wait for demand; and
+        not for everything if dropped items have to be requested again.
 
         Args:
-            everything: whether the subscriber has requested it.
+            everything: whether the subscriber has requested everything.
         """
         shape = self.shape
         if shape.hears:
@@ -370,13 +376,13 @@ class Program(Generic[T_contra, R_co]):
         return not (shape.accounts or shape.absorbs)
 
     def blame(self, error: BaseException) -> Raised:
-        """Who raised `error`, which came out of one of this program's loops.
+        """Return the origin of `error`, which came out of one of this program's loops.
 
-        If a stage did, the error gets a note that says which, and where it was assembled.
+        If it is a stage, the error gets a note with the stage, and where it was assembled.
         """
         traces = [error.__traceback__]
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
-            # PEP 479: if it was the loop that turned it into a RuntimeError, only the cause passed.
+            # PEP 479: if the loop turned it into a RuntimeError, only the cause passed.
             traces.insert(0, error.__cause__.__traceback__)
         for start in traces:
             trace = start
@@ -391,7 +397,7 @@ class Program(Generic[T_contra, R_co]):
 
 
 def _pulled(program: Program[Any, R_co], source: Iterator[Any]) -> Iterator[R_co]:
-    """`Program.iterate` where stages of several loops want to hear of the end."""
+    """Run `Program.iterate` where stages of several loops handle the end."""
     gate = Gate()
     loop = program.poll(source, gate)
     try:
@@ -405,8 +411,8 @@ def _pulled(program: Program[Any, R_co], source: Iterator[Any]) -> Iterator[R_co
 
 def _chained(
     parts: tuple[Program[Any, Any], ...], source: Iterator[Any], gate: Gate
-) -> tuple[Iterator[Any], Callable[[], object] | None]:  # Any: between segments
-    """A loop of `POLL` form for each part, and what closes the last of them."""
+) -> tuple[Iterator[Any], Callable[[], object] | None]:  # Any: the types between segments
+    """Return a loop of `POLL` form for each part, and the function that closes the last of them."""
     items, close, closes = source, closer_of(source), False
     for part in parts:
         made = part.shape.loop(Form.POLL)
@@ -418,7 +424,7 @@ def _chained(
 
 
 def generated_source(form: Form, program: Program[Any, Any]) -> str:  # Any: any program
-    """The source of `program`'s loop in this form, for documentation and debugging."""
+    """Return the source of `program`'s loop in this form, for documentation and debugging."""
     parts: list[str] = []
     for part in program.segments:
         loop = part.shape.loop(form)

@@ -30,18 +30,18 @@ __all__ = ["GRANT", "IteratorSubscription"]
 
 R = TypeVar("R")
 
-_NOTHING: Final[Iterator[Any]] = iter(())  # Any: of no item
+_NOTHING: Final[Iterator[Any]] = iter(())  # Any: it has no item
 
 GRANT: Final = 1 << 29
-"""Demand is handed to a loop in parts of this size: small ints are counted down fastest."""
+"""Demand is passed to a loop in parts of this size: small ints are counted down fastest."""
 
 
 @final
 class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic[R]):
-    """Pushes what a program makes of an iterator, as far as the subscriber's demand goes.
+    """Pushes the results of a program for an iterator, on demand.
 
-    Demand: exact; the source is asked for an item only when the item can be delivered.
-    Thread: whoever requests; one at a time. Fusion: SYNC, unless user code would change thread.
+    Demand: exact; an item is taken from the source only when it can be delivered.
+    Thread: the requester's; one at a time. Fusion: SYNC, unless user code would change thread.
 
     Args:
         program: the stages between `source` and `downstream`.
@@ -69,17 +69,18 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
 
     def __init__(
         self,
-        program: Program[Any, R],  # Any: what the source gives is the program's own affair
+        program: Program[Any, R],  # Any: the program knows the items of the source
         source: Iterator[Any],
         downstream: CoreSubscriber[R],
         pinned: bool,
     ) -> None:
         self._missed = False
-        # Made with the permit taken: nothing is signalled before on_subscribe has returned (§1.9).
+        # Made with the permit taken, so that no signal comes before on_subscribe has returned
+        # (§1.9).
         self._permit: dict[int, bool] = {}
         self._pinned = pinned
         self._polls = False
-        """Fused SYNC, also when the polled loop has ended."""
+        """True if fused SYNC, also when the polled loop has ended."""
         self._program = program
         self._source = source
         self._downstream: CoreSubscriber[R] | None = downstream
@@ -87,7 +88,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
         self._lock = Lock()
         self._requested = 0
         self._unbounded = False
-        """Everything has been requested."""
+        """True when everything has been requested."""
         self._granted = 0
         self._bad: ValueError | None = None
         self._loop: GeneratorType[int, int, None] | None = None
@@ -95,7 +96,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
         self._ahead: R | Empty = EMPTY
 
     def start(self) -> None:
-        """Hand this over as the subscription, then run what was requested meanwhile (§1.9)."""
+        """Hand this over as the subscription, then serve the demand that came meanwhile (§1.9)."""
         downstream = self._downstream
         if downstream is None:
             return
@@ -120,26 +121,26 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
             self._bad = bad
             self._gate.cancelled = True
         elif n >= UNBOUNDED:
-            # Without the lock, a tenth of what a short flow costs: this sets the flag first, and
-            # who adds under the lock looks at it last.
+            # Without the lock, which would be a tenth of the cost of a short flow: this sets the
+            # flag first, and code that adds under the lock reads it last.
             self._unbounded = True
             self._requested = UNBOUNDED
         else:
             with self._lock:
                 requested = self._requested + n
-                # As add_demand, which would cost a call, and so would min().
+                # add_demand, written out: a call would cost, and so would min().
                 self._requested = requested if requested < UNBOUNDED else UNBOUNDED  # noqa: FURB136
                 if self._unbounded:
                     self._requested = UNBOUNDED
-        # As signal, which would cost a call where the permit is taken: within on_subscribe, and
-        # where a subscriber asks for more.
+        # signal, written out: a call would cost where the permit is taken: within on_subscribe, and
+        # where a subscriber requests more.
         self._missed = True
         if self._permit or not HAS_GIL:
             self.signal()
 
     @override
     def cancel(self) -> None:
-        """The thread that drains closes the source, if one does."""
+        """Cancel; if a thread drains, that one closes the source."""
         self._bad = None
         self._gate.cancelled = True
         self.signal()
@@ -163,7 +164,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
                     return
                 grant = UNBOUNDED if self._requested == UNBOUNDED else self._grant(grant)
                 loop = self._loop = self._program.push(self._source, downstream, gate, grant)
-                if next(loop, None) is None:  # mostly it is over then, without a StopIteration
+                if next(loop, None) is None:  # mostly it has ended then, without a StopIteration
                     self._completed(downstream)
                     return
         except StopIteration:
@@ -175,7 +176,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
         self._cancelled(downstream)
 
     def _completed(self, downstream: CoreSubscriber[R]) -> None:
-        """The loop is over: the source is, or a stage has ended the flow."""
+        """Complete: the loop has ended, as the source has, or a stage has ended the flow."""
         gate = self._gate
         self._downstream = None
         if gate.cancelled:
@@ -194,7 +195,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
                 gate.close()
 
     def _cancelled(self, downstream: CoreSubscriber[R]) -> None:
-        """The flow was cancelled, by the subscriber or for a bad request (§3.9)."""
+        """Clean up: the flow was cancelled, by the subscriber or for a bad request (§3.9)."""
         self._release()
         bad = self._bad
         if bad is not None:
@@ -225,12 +226,12 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
             self._gate.close()
 
     def _release(self) -> None:
-        """Let go of the subscriber (§3.13) and close the source, in the thread that drains."""
+        """Drop the subscriber (§3.13) and close the source, in the thread that drains."""
         downstream, self._downstream = self._downstream, None
         loop, self._loop = self._loop, None
         try:
             if loop is None and self._program.shape.closes and not self._polls and downstream:
-                # Its stages hear of the end all the same.
+                # Its stages still have to get the end.
                 loop = self._program.push(self._source, downstream, self._gate, 0)
             if loop is not None:
                 close_loop(loop, self._gate)
@@ -243,7 +244,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """SYNC, when asked."""
+        """Grant SYNC, when asked."""
         # The permit is given back for the first time when on_subscribe has returned.
         if self._permit or self._polls or self._requested or self._bad is not None:
             raise late_fusion()
@@ -257,7 +258,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
 
     @override
     def poll(self) -> R | Empty:
-        """EMPTY means completed."""
+        """Take the next item; EMPTY means completed."""
         ahead = self._ahead
         if ahead is not EMPTY:
             self._ahead = EMPTY
@@ -273,14 +274,14 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
             self._polled_out()
             raise
         if self._gate.cancelled:
-            self._release()  # who cancelled could not close the loop while it ran
+            self._release()  # the thread that cancelled could not close the loop while it ran
             self._gate.close()
         if item is EMPTY:
             self._polled_out()
         return item
 
     def _polled_out(self) -> None:
-        """The polled loop has ended: let go of everything."""
+        """Drop everything: the polled loop has ended."""
         self._gate.cancelled = True
         self._downstream = self._fused = None
         self._source = _NOTHING
@@ -288,7 +289,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
 
     @override
     def is_empty(self) -> bool:
-        """Looks one item ahead when that calls no user code."""
+        """Look one item ahead, if that calls no user code."""
         if self._ahead is not EMPTY:
             return False
         if self._stays:
@@ -304,11 +305,14 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
 
     @property
     def _stays(self) -> bool:
-        """Whether polling calls user code."""
+        """Return whether polling calls user code."""
         return self._pinned or self._program.shape.calls_user_code
 
     def _close_fused(self) -> bool:
-        """Close the polled loop. False if it runs right now: then `poll` closes it afterwards."""
+        """Close the polled loop.
+
+        Return False if it runs right now: then `poll` closes it afterwards.
+        """
         fused = self._fused
         self._ahead = EMPTY
         if fused is None:
@@ -330,7 +334,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
         if self._fused is not None or (
             requested != UNBOUNDED and loop is not None and loop.gi_running
         ):
-            requested = None  # polled; or the loop that runs has a part of it
+            requested = None  # polled; or the running loop has a part of it
         elif requested != UNBOUNDED:
             requested = self._requested - self._granted
         name, tags = labels(self._program.stages)

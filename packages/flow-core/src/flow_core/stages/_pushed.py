@@ -55,11 +55,11 @@ _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of
 
 def subscribe_stages(
     program: Program[Any, R], downstream: CoreSubscriber[R]
-) -> CoreSubscriber[Any]:  # Any: what the upstream gives is the program's own affair
-    """The subscriber that stands for all stages of `program` before `downstream`."""
+) -> CoreSubscriber[Any]:  # Any: the program knows the items of the upstream
+    """Return the subscriber that stands for all stages of `program` before `downstream`."""
     subscriber: CoreSubscriber[Any] = downstream
     templates = program.shape.templates
-    # A subscriber that looks for None itself needs no stage that only does that.
+    # A subscriber that checks for None itself needs no stage that does only that.
     checked = len(templates) == 1 and templates[0] is CHECK
     if templates and not (checked and downstream.checks(str(program.args[0]))):
         for part in reversed(program.segments):
@@ -73,22 +73,22 @@ class StageSubscriber(
 ):  # Any: see subscribe_stages
     """Applies a run of stages to each item that an upstream pushes.
 
-    How demand travels depends on what the stages do:
+    Demand travels in one of three ways, by what the stages do:
 
-    * each item becomes at most one: requests pass through (an item dropped by a filter is asked for
+    * each item becomes at most one: requests pass through (an item dropped by a filter is requested
       again, or answered by False to a conditional upstream);
     * nothing comes out before the end (reduce, count, to_list): everything is requested;
     * an item may become several, or some come at the end: a bounded inbox of `prefetch` items,
       refilled at 75 %, and a loop that pauses when the demand is used up.
 
-    Where nothing has to wait for demand, as in the first two cases or if everything is requested at
+    Where no item has to wait for demand, as in the first two cases or if everything is requested at
     once, a function takes the items, and there is no loop.
 
-    Thread: items on the upstream's thread; what waited for demand, on the requester's.
-    Fusion: conditional; what the upstream answers if no user code would change thread. With SYNC
-    and ASYNC the stages are applied by `poll`. ASYNC only if each item becomes one or none, and
-    the stages do nothing before the first item or at the end: the end may be signalled while items
-    wait to be polled (F33), so that no stage may have to come between them.
+    Thread: items on the upstream's thread; items that waited for demand, on the requester's.
+    Fusion: conditional; otherwise as the upstream grants, if no user code would change thread. With
+    SYNC and ASYNC `poll` applies the stages. ASYNC only if each item becomes at most one, and the
+    stages do nothing before the first item or at the end: the end may be signalled while items wait
+    to be polled (F33), so no stage may have to come between them.
     """
 
     __slots__ = (
@@ -139,7 +139,7 @@ class StageSubscriber(
         self._upstream: Subscription | None = None
         self._fused: GeneratorType[R, None, None] | None = None
         self._out: list[R] | None = None
-        """Fused ASYNC: where the loop puts the item that `poll` returns. None otherwise."""
+        """Fused ASYNC: the loop puts the item here that `poll` returns. None otherwise."""
         self._woken = False
         self._prefetch = min(prefetch, program.limit)
         self._inbox: deque[Any] = deque()  # Any: see subscribe_stages
@@ -150,7 +150,7 @@ class StageSubscriber(
         self._done = self._flushed = self._paused = self._again = self._open = False
         self._started = self._over = False
         self._receive: Callable[[Any], int | None] | None = None  # Any: see subscribe_stages
-        """What takes the items in the loop's place, see `Program.receive`."""
+        """Takes the items in place of the loop, see `Program.receive`."""
         self._halt: Callable[[bool], bool] | None = None
         self._end: Callable[[], object] | None = None
         self._bounded = self._queues = program.shape.accounts and not program.shape.absorbs
@@ -159,15 +159,15 @@ class StageSubscriber(
         self._thrown: tuple[BaseException, TracebackType | None] | None = None
         self._left = 0 if program.shape.accounts else GRANT
         self._loop: GeneratorType[int, Any, None] | None = None  # Any: see Program.feed
-        """Made when it begins, if no function takes the items. At once if a stage has to hear of
-        the end, which may come before that."""
+        """Made when it begins, if no function takes the items. At once if a stage handles the end,
+        which may come before that."""
         if program.shape.closes:
             self._loop = self._fed(downstream)
 
     def _fed(
         self, downstream: CoreSubscriber[R]
     ) -> GeneratorType[int, Any, None]:  # Any: see Program.feed
-        """The loop, which has not begun."""
+        """Return the loop, which has not begun."""
         on_next: Callable[[R], object]
         if isinstance(downstream, ConditionalSubscriber):
             conditional, on_next = True, downstream.try_on_next
@@ -184,7 +184,7 @@ class StageSubscriber(
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The upstream's subscription is never forwarded (F35)."""
+        """Keep the upstream's subscription: it is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -192,7 +192,7 @@ class StageSubscriber(
             subscription.cancel()  # §2.5
             return
         self._upstream = subscription
-        # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
+        # We hold the permit, so that no signal comes before on_subscribe has returned (§1.9).
         if self.try_enter():
             try:
                 downstream.on_subscribe(self)
@@ -214,18 +214,18 @@ class StageSubscriber(
             return
         if self._program.shape.absorbs and not self._done:
             self._ask(self._program.limit)
-        # Demand goes up only now: an upstream may answer request() with on_next at once (§1.9).
+        # Pass demand up only now: an upstream may answer request() with on_next at once (§1.9).
         with self._lock:
             self._open = True
             requested = self._requested
         if requested:
             self._forward(0, requested)
-        if self._out is not None:  # who polled before `_open` was set got nothing
+        if self._out is not None:  # a poll before `_open` was set got nothing
             self._woken = True
             self.signal()
 
     def _start(self) -> None:
-        """Run the loop up to where it waits. With the permit: who cancels may have to start it."""
+        """Run the loop up to where it waits. With the permit: a cancel may have to start it."""
         downstream, program, loop = self._downstream, self._program, self._loop
         if downstream is None or self._fused is not None or self._gate.cancelled:
             return
@@ -250,7 +250,7 @@ class StageSubscriber(
         except StopIteration:
             self._stopped()  # nothing to wait for
             return
-        except BaseException as error:  # a stage's state is made by user code
+        except BaseException as error:  # user code makes a stage's state
             self._raised(error)
             return
         if self._paused and (self._gate.ending or self._program.shape.absorbs):
@@ -271,7 +271,7 @@ class StageSubscriber(
 
     @override
     def receiver(self) -> Callable[[Any], object]:
-        """What is dropped need not be asked for again."""
+        """Return `on_next`: dropped items need not be requested again."""
         if self._asked != UNBOUNDED:
             return self.on_next
         return self._receive or self.try_on_next
@@ -289,7 +289,7 @@ class StageSubscriber(
             return True
         if self._queues:
             if self._out is not None:
-                self._woken = True  # that is all it says, whatever it carries (F26)
+                self._woken = True  # it says only that, whatever it carries (F26)
             elif self._upstream is not None:
                 self._inbox.append(item)
             else:
@@ -308,7 +308,8 @@ class StageSubscriber(
             if overlapped(error):
                 # An upstream that answers request() by calling on_next within on_next: from now on
                 # its items wait in the inbox, which keeps their order and bounds the stack. Or, on
-                # Pythons without a GIL, another thread closes the loop, and drops what waits.
+                # Pythons without a GIL, another thread closes the loop, and drops the items that
+                # wait.
                 self._inbox.append(item)
                 self._queues = self._again = True
                 self.signal()
@@ -331,7 +332,7 @@ class StageSubscriber(
         return used
 
     def _used(self, left: int | None) -> bool:
-        """Whether something has come of the item for which `_receive` has returned `left`."""
+        """Return whether the item for which `_receive` has returned `left` had a result."""
         if left == self._left:
             return False
         if left is not None and left != PAUSED:
@@ -339,7 +340,7 @@ class StageSubscriber(
         return True
 
     def _beside(self, item: Any) -> int:  # Any: see subscribe_stages
-        """An item that comes while `_receive` runs: its upstream answers from within on_next."""
+        """Take an item that comes while `_receive` runs, from within its on_next."""
         if self._over or self._done:
             hooks.drop_item(item)
         else:
@@ -348,7 +349,7 @@ class StageSubscriber(
         return PAUSED
 
     def _used_up(self, loop: GeneratorType[int, Any, None]) -> None:  # Any: see Program.feed
-        """The loop of stages that do not count demand has paused all the same."""
+        """Handle a pause of the loop, though its stages do not count demand."""
         if self._program.shape.accounts:
             # A stage has ended the flow, and a later one waits for demand to emit its result.
             self._paused = self._done = self._again = True
@@ -359,12 +360,12 @@ class StageSubscriber(
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Items in the inbox come first; stages emit no rest."""
+        """Keep the error; items in the inbox come first. The stages emit no rest."""
         if error is None:
             raise none_given("on_error")
         if self._done or self._over or self._upstream is None:
             if self._done and is_fatal(error):
-                self.signal()  # it may have kept the end from being drained
+                self.signal()  # its permit may have kept the end from being drained
             hooks.drop_error(error)
             return
         self._error = error
@@ -373,7 +374,7 @@ class StageSubscriber(
 
     @override
     def on_complete(self) -> None:
-        """The stages may emit a rest first, as demand allows."""
+        """Keep the end; the stages may emit a rest first, on demand."""
         if not (self._done or self._over or self._upstream is None):
             self._done = True
             self.signal()
@@ -401,7 +402,7 @@ class StageSubscriber(
         self._forward(before, requested)
 
     def _forward(self, before: int, requested: int) -> None:
-        """Ask the upstream for what demand raised from `before` to `requested` makes needed."""
+        """Request of the upstream what a demand needs that rose from `before` to `requested`."""
         program = self._program
         if not program.shape.accounts:
             cap = program.demand_cap
@@ -415,7 +416,7 @@ class StageSubscriber(
         self.signal()
 
     def _ask(self, n: int) -> None:
-        """Request `n` more of the upstream, never more in all than a leading take lets through."""
+        """Request `n` more of the upstream, in all never more than a leading take lets through."""
         upstream = self._upstream
         if upstream is None or n <= 0 or self._gate.cancelled:
             return
@@ -443,7 +444,7 @@ class StageSubscriber(
         self._downstream = None
         self.signal()
 
-    # -- the drain: terminals, and items of the stages that keep account of demand
+    # -- the drain: terminals, and items of the stages that count demand
 
     @override
     def drain(self) -> None:
@@ -461,18 +462,19 @@ class StageSubscriber(
         downstream = self._downstream
         if gate.cancelled or downstream is None:
             if self._bad is not None and self._started and loop is not None:
-                # on_error must not overlap a running on_next (§1.3): a closed loop sends no more.
+                # on_error must not overlap a running on_next (§1.3): a closed loop sends nothing
+                # more.
                 self._again = True
                 try:
                     loop.close()
                 except ValueError:
-                    return  # It runs; its caller looks at _again after that, and signals.
+                    return  # It runs; its caller reads _again after that, and signals.
             self._cancelled()
             return
         if loop is None:
             return  # it is polled
         if loop.gi_running:
-            self._again = True  # signalled from within on_next: the loop's caller goes on with it
+            self._again = True  # signalled from within on_next: the loop's caller continues it
             return
         program, inbox = self._program, self._inbox
         if self._bounded and len(inbox) > self._prefetch and self._asked != UNBOUNDED:
@@ -480,7 +482,7 @@ class StageSubscriber(
             return
         try:
             while not gate.cancelled:
-                done = self._done  # before the inbox: what came before the end is in it
+                done = self._done  # before the inbox: items from before the end are in it
                 if self._paused and not done and gate.ending:
                     self._ended_early()
                     continue
@@ -508,9 +510,9 @@ class StageSubscriber(
                     else:
                         self._ask(1)
                 elif not done:
-                    return  # who has added an item since then signals, too
+                    return  # a thread that has added an item since then signals, too
                 elif self._error is not None and program.shape.handles:
-                    # By no name of this frame, which the error's traceback may come to refer to.
+                    # Pass it without a local name: the traceback keeps this frame alive.
                     self._thrown = (self._error, self._error.__traceback__)
                     self._paused = loop.throw(self._taken_error()) == PAUSED
                     self._as_it_came()
@@ -531,15 +533,15 @@ class StageSubscriber(
     def _attend(
         self, receive: Callable[[Any], int | None], halt: Callable[[bool], bool]
     ) -> None:  # Any: see subscribe_stages
-        """Where a function takes the items: what came meanwhile, and the terminal."""
+        """Handle what came meanwhile, and the terminal, where a function takes the items."""
         gate, end = self._gate, self._end
-        done = self._done  # before the inbox: what came before the end is in it
+        done = self._done  # before the inbox: items from before the end are in it
         downstream = self._downstream
         cancelled = gate.cancelled or downstream is None
         if not (cancelled or done or self._inbox):
             return
         if halt(True):
-            return  # it runs, and signals when it has
+            return  # it runs, and signals after that
         if downstream is None or cancelled:
             self._cancelled()
             return
@@ -565,7 +567,7 @@ class StageSubscriber(
             halt(False)
 
     def _failed(self, downstream: CoreSubscriber[R]) -> None:
-        """The upstream has failed, and no stage wants to know."""
+        """Fail: the upstream has failed, and no stage handles that."""
         error = self._taken_error()
         self._release()
         try:
@@ -578,21 +580,21 @@ class StageSubscriber(
             self._gate.close()
 
     def _ended_early(self) -> None:
-        """A stage has ended the flow, and a later one waits for demand to emit its rest."""
+        """Wait: a stage has ended the flow, and a later one needs demand to emit its rest."""
         self._done = True
         if self._upstream is not None:
             hooks.cancel(self._upstream)
         hooks.drop_waiting(self._inbox)
 
     def _taken_error(self) -> BaseException:
-        """What the upstream has failed with; it is then gone from here."""
+        """Take the upstream's error; it is cleared here."""
         error, self._error = self._error, None
         return ProtocolViolationError("there is no error") if error is None else error
 
     def _wake(self) -> None:
         """Fused ASYNC: pass on wake-ups and the terminal, one at a time. Items are polled.
 
-        After the terminal the loop stays, for what the downstream has still to poll (F33).
+        After the terminal the loop stays, for items that the downstream still has to poll (F33).
         """
         downstream = self._downstream
         if self._gate.cancelled:
@@ -600,7 +602,7 @@ class StageSubscriber(
             return
         if downstream is None:
             return
-        done = self._done  # read before: what came before the end can be polled by then
+        done = self._done  # read before: items from before the end can be polled by then
         if self._woken:
             self._woken = False
             try:
@@ -649,7 +651,7 @@ class StageSubscriber(
         self._gate.close()
 
     def _stopped(self) -> None:
-        """The loop has returned: the upstream had completed, or a stage ended the flow."""
+        """End the flow: the loop has returned, for the upstream's end or for a stage's."""
         if self._gate.cancelled:
             self._cancelled()
             return
@@ -677,7 +679,8 @@ class StageSubscriber(
                 raise error
             by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
             if thrown is not None and thrown[0] is error:
-                # As it came: the frames it has passed since then refer to those that hold it.
+                # With its first traceback: the frames that it has passed since then refer to those
+                # that keep it.
                 error.with_traceback(thrown[1])
             thrown = None
             if downstream is None or (by_downstream and not downstream.on_next_raised(error)):
@@ -688,14 +691,14 @@ class StageSubscriber(
             self._gate.close()
 
     def _cancelled(self) -> None:
-        """The flow was cancelled: by its subscriber, or for a bad request (§3.9)."""
+        """Clean up: the flow was cancelled, by its subscriber or for a bad request (§3.9)."""
         bad, downstream = self._bad, self._release()
         if bad is not None and downstream is not None:
             downstream.on_error(bad)
         self._gate.close()
 
     def _release(self) -> CoreSubscriber[R] | None:
-        """Let go of everything (§3.13).
+        """Drop everything (§3.13).
 
         Returns:
             The subscriber, to the first caller only, which may send it the terminal.
@@ -707,15 +710,15 @@ class StageSubscriber(
         halt = self._halt
         if halt is not None:
             halt(True)
-            # After `_over`: who does not find the function any more sees that all is over.
+            # After `_over`: code that finds no function any more knows that the flow has ended.
             self._receive = self._halt = self._end = None
         waits = loop is not None and self._program.shape.closes and not loop.gi_running
         if loop is not None and waits and not loop.gi_suspended:
             try:
                 close_loop(loop, self._gate)  # it never ran
-            except BaseException as error:  # of a stage that begins only to hear of the end
+            except BaseException as error:  # of a stage that begins only to get the end
                 throw_if_fatal(error)
-                if not overlapped(error):  # else who polls has begun it meanwhile
+                if not overlapped(error):  # otherwise the thread that polls has begun it meanwhile
                     hooks.drop_error(error)
         self._error = None
         self._as_it_came()
@@ -723,7 +726,7 @@ class StageSubscriber(
         return downstream
 
     def _as_it_came(self) -> None:
-        """Take the frames off an error that a stage has dealt with: they refer to this flow."""
+        """Remove the frames from an error that a stage has handled: they refer to this flow."""
         thrown, self._thrown = self._thrown, None
         if thrown is not None:
             thrown[0].with_traceback(thrown[1])
@@ -737,10 +740,10 @@ class StageSubscriber(
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """What the upstream grants, with these exceptions.
+        """Grant the fusion that the upstream grants, with these exceptions.
 
         NONE across threads if a stage calls a function of the user (F39); no ASYNC if a stage does
-        anything else than to make one item or none of an item.
+        anything else than to make at most one item of each.
         """
         if self._fused is not None or self._out is not None or self._requested or self._open:
             raise late_fusion()
@@ -772,12 +775,13 @@ class StageSubscriber(
                 return EMPTY  # cancelled by another thread, which closes the loop right now
             self._polled_out()
             raise
-        if item is EMPTY or self._gate.cancelled:  # who cancelled could not close what ran
+        # The thread that cancelled could not close what ran.
+        if item is EMPTY or self._gate.cancelled:
             self._polled_out()
         return item
 
     def _polled_out(self) -> None:
-        """The polled loop has ended: let go of everything."""
+        """Drop everything: the polled loop has ended."""
         self._downstream = self._loop = self._fused = None
         self._gate.cancelled = self._over = True
         if self._upstream is not None:
@@ -785,10 +789,10 @@ class StageSubscriber(
         self._gate.close()
 
     def _poll_shared(self, out: list[R]) -> R | Empty:
-        """Fused ASYNC: what the stages make of the next item that they let through.
+        """Fused ASYNC: return the result for the next item that the stages let through.
 
         Dropped items are requested again: together, when the upstream has nothing more, or when
-        they have become many (F40). What a stage raises is raised, and the upstream cancelled.
+        they are many (F40). An error of a stage is raised, and the upstream cancelled.
         """
         loop, upstream, gate = self._loop, self._queue, self._gate
         if loop is None or upstream is None or not self._open:
@@ -823,7 +827,7 @@ class StageSubscriber(
             self._ask(dropped)
 
     def _give_up(self, upstream: QueueSubscription[Any]) -> None:  # Any: see subscribe_stages
-        """The poll fails: who polls will signal that, and cancel, too (F46)."""
+        """Clean up: the poll fails; the subscriber that polls signals that, and cancels (F46)."""
         self._release()
         hooks.cancel(upstream)
 
@@ -833,8 +837,8 @@ class StageSubscriber(
             return True  # polled to its end, cancelled, or failed
         upstream, program = self._queue, self._program
         shape = program.shape
-        # The upstream is not asked beyond where a stage may have ended the flow, nor for an error
-        # or an end that a stage must see first.
+        # Do not ask the upstream beyond where a stage may have ended the flow, nor for an error or
+        # an end that a stage must see first.
         if upstream is None or shape.accounts or shape.stops or shape.handles or shape.closes:
             return False
         try:
@@ -861,7 +865,7 @@ class StageSubscriber(
         elif known == UNBOUNDED:
             requested = known
         elif not self._program.shape.accounts:
-            # The loop counts the items down, and begins again when so many were sent.
+            # The loop counts the items down, and begins again after that many.
             requested = known - (GRANT - self._left) if known < GRANT else None
         elif self._paused or not self._granted:
             requested = known - self._granted
@@ -882,7 +886,7 @@ class StageSubscriber(
 
 
 def _item_by_item(program: Program[Any, Any]) -> bool:  # Any: any program
-    """Whether its stages have nothing to do but to make one item or none of each item."""
+    """Return whether its stages only make at most one item of each."""
     shape = program.shape
     if shape.accounts or shape.absorbs or shape.stops or shape.hears:
         return False
@@ -890,7 +894,7 @@ def _item_by_item(program: Program[Any, Any]) -> bool:  # Any: any program
 
 
 def _polled(queue: QueueSubscription[T]) -> Iterator[T]:
-    # Not iter(poll, EMPTY), which compares by ==, and calls what the items say to that (X13).
+    # Not iter(poll, EMPTY): that compares by ==, which calls code of the items (X13).
     poll = queue.poll
     while (item := poll()) is not EMPTY:
         yield item

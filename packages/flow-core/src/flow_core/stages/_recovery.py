@@ -22,15 +22,17 @@ R = TypeVar("R")
 ErrorFilter: TypeAlias = (
     type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], object]
 )
-"""Which errors are meant: those of a class, or those for which a function is true."""
+"""Selects errors: those of a class, or those for which a function returns something true."""
 
 
 def matches(when: ErrorFilter, error: BaseException) -> bool:
-    """Whether `error` is meant. What a function raises instead has `error` as its context.
+    """Return whether `error` is selected.
+
+    An error that a function raises instead has `error` as its context.
 
     Args:
-        when: says which errors are meant.
-        error: what the flow has failed with.
+        when: selects errors.
+        error: the error of the flow.
     """
     if isinstance(when, type | tuple):
         return isinstance(error, when)
@@ -42,26 +44,27 @@ def matches(when: ErrorFilter, error: BaseException) -> bool:
 
 
 def in_context(raised: BaseException, error: BaseException) -> None:
-    """Note that `raised` was raised while `error` was dealt with, as an ``except`` block would."""
+    """Note that `raised` was raised while `error` was handled, as an ``except`` block would."""
     if raised is not error and raised.__context__ is None and raised.__cause__ is None:
-        with suppress(Exception):  # of an error that does not let itself be changed
+        with suppress(Exception):  # of an error that cannot be changed
             raised.__context__ = error
 
 
 def error_filter(operator: str, when: ErrorFilter) -> ErrorFilter:
-    """`when` itself, if it says which errors are meant.
+    """Return `when` itself, if it selects errors.
 
     Args:
         operator: the name of the operator, for messages.
-        when: what the user has given.
+        when: the user's argument.
 
     Raises:
         TypeError: if it is neither a class of exceptions, nor a tuple of them, nor a function.
     """
-    given: object = when  # whatever the types say: this is where it is checked
+    given: object = when  # this is where the type is checked
     classes: tuple[object, ...] = (given,)
     if isinstance(given, tuple):
-        classes = cast("tuple[object, ...]", given)  # isinstance leaves its items unknown
+        # Isinstance does not know the type of its items.
+        classes = cast("tuple[object, ...]", given)
     if all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in classes):
         return when
     if isinstance(when, type | tuple) or not callable(when):
@@ -98,7 +101,7 @@ ON_ERROR_COMPLETE: Final = Template(
 def map_error(
     mapper: Callable[[BaseException], BaseException], when: ErrorFilter, error: BaseException
 ) -> None:
-    """Raise what `mapper` makes of `error`, whose cause `error` then is."""
+    """Raise the result of `mapper` for `error`, with `error` as its cause."""
     if not matches(when, error):
         return
     try:
@@ -142,10 +145,12 @@ MATERIALIZE: Final = Template(
 
 
 def signalled(last: list[object]) -> bool:
-    """Whether the one item in `last` ends the flow as completed. Raises what it fails with.
+    """Return whether the one item in `last` ends the flow as completed.
 
-    Nothing refers to the item any more then: with the frames in the error's traceback, it would be
-    part of a cycle.
+    Raises the error it stands for.
+
+    There is no reference to the item any more then: with the frames in the error's traceback, it
+    would be part of a cycle.
     """
     item = last.pop()
     if isinstance(item, OnError):
@@ -190,8 +195,8 @@ class Recovering(Fluent[T_co], Generic[T_co]):
         [1, -1]
 
         Args:
-            item: what stands for the error.
-            when: for which errors; others pass.
+            item: sent in place of the error.
+            when: selects the errors to handle; others pass.
         """
         return self._add(
             ON_ERROR_RETURN,
@@ -207,7 +212,7 @@ class Recovering(Fluent[T_co], Generic[T_co]):
         [2]
 
         Args:
-            when: for which errors; others pass.
+            when: selects the errors to handle; others pass.
         """
         return self._add(ON_ERROR_COMPLETE, error_filter("on_error_complete", when))
 
@@ -226,8 +231,8 @@ class Recovering(Fluent[T_co], Generic[T_co]):
         ValueError('no id') KeyError('id')
 
         Args:
-            mapper: makes the other error.
-            when: for which errors; others pass.
+            mapper: returns the other error.
+            when: selects the errors to handle; others pass.
         """
         return self._add(ON_ERROR_MAP, mapper, error_filter("on_error_map", when))
 

@@ -1,4 +1,4 @@
-"""What all flows and programs of the same templates have in common, in a tree of templates."""
+"""The part that all flows and programs of the same templates share, in a tree of templates."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Loop(Protocol):
 
 
 END: Final = object()
-"""What is sent to a `FEED` loop after the last item."""
+"""Sent to a `FEED` loop after the last item."""
 
 
 _FEW: Final = 5
@@ -56,7 +56,7 @@ MAX_SHAPES: Final = 512
 
 @final
 class Shape:
-    """What all programs of the same templates have in common: facts, and compiled loops.
+    """The part that all programs of the same templates share: facts, and compiled loops.
 
     Args:
         templates: the templates, upstream first.
@@ -88,23 +88,23 @@ class Shape:
         """The names under which `linecache` knows the loops."""
         rendered = [template.lines for template in templates]
         self.calls_user_code = any(lines.calls_user_code for lines in rendered)
-        """Whether the loop must not move to another thread."""
+        """True if the loop must not move to another thread."""
         self.accounts = any(
             lines.expands or lines.emits_at_end or lines.emits_at_start for lines in rendered
         )
-        """Whether downstream's demand differs from upstream's: items expand, or come at the end."""
+        """True if downstream's demand differs from upstream's: items expand, or come at the end."""
         self.stops = any(lines.stops for lines in rendered)
-        """Whether a stage may end the flow before its upstream does."""
+        """True if a stage may end the flow before its upstream does."""
         self.starts = any(lines.on_start for lines in rendered)
-        """Whether a stage has something to do before the first item."""
+        """True if a stage does something before the first item."""
         self.ends = any(lines.on_end for lines in rendered)
-        """Whether a stage has something to do when the flow completes, if only to fail."""
+        """True if a stage does something when the flow completes, even if only to fail."""
         self.handles = any(lines.on_error for lines in rendered)
-        """Whether a stage wants to know what the upstream fails with."""
+        """True if a stage handles errors of the upstream."""
         self.closes = any(lines.on_close for lines in rendered)
-        """Whether a stage wants to know when it is over, however it ends."""
+        """True if a stage does something when the flow has ended in any way."""
         self.hears = self.starts or self.handles or self.closes
-        """Whether it matters to a stage that the source cannot begin."""
+        """True if a failed start of the source matters to a stage."""
         absorbs, one_to_one = False, True
         caps: list[tuple[int | None, int, bool]] = []
         bounds = [0]
@@ -125,16 +125,16 @@ class Shape:
                 bounds.append(index)
                 depth, loops = lines.nesting, lines.loops
         self.absorbs = absorbs
-        """Whether nothing is emitted before the upstream completes (or a stage stops)."""
+        """True if nothing is emitted before the upstream completes (or a stage stops)."""
         self.caps = caps
         """How many items pass: by which argument, or what number; and whether of the source."""
         self.bounds = bounds
-        """Where the parts begin that each fit into one function."""
+        """The beginnings of the parts that each fit into one function."""
         self.single = len(bounds) == 1
-        """Whether all of it fits into one function."""
+        """True if all of it fits into one function."""
 
     def limits(self, args: tuple[object, ...]) -> tuple[int, int]:
-        """How many items of the upstream can be used at most, and how many can come out."""
+        """Return how many items of the upstream can be used at most, and how many can come out."""
         limit = cap = UNBOUNDED
         for index, fixed, one_to_one in self.caps:
             count = fixed if index is None else args[index]
@@ -144,21 +144,21 @@ class Shape:
         return limit, cap
 
     def loop(self, form: Form) -> _Loop:
-        """The generated function of this form."""
+        """Return the generated function of this form."""
         try:
             return self._loops[form]
         except KeyError:
             return self._compiled(form)
 
     def called(self, form: Form, made: Staged, args: tuple[object, ...]) -> FunctionType:
-        """The generated function of what was prepared and of items.
+        """Return the generated function for a prepared flow and its items.
 
         Args:
-            form: whether it gives the first that comes out, or a list of all.
-            made: what it is made of.
-            args: those of all stages.
+            form: whether it returns the first result, or a list of all.
+            made: the prepared flow.
+            args: the arguments of all stages.
         """
-        bind: Any = self.loop(form)  # Any: it is not a loop, but makes one
+        bind: Any = self.loop(form)  # Any: not a loop, but a function that makes one
         function: FunctionType = bind(made, args)
         return function
 
@@ -177,7 +177,7 @@ class Shape:
         exec(module, namespace)
         loop: _Loop = namespace["flow"]
         loop.__code__ = _named(loop.__code__, names)
-        # Threads may compile the same at once; the first one wins, and the other stays unused.
+        # Threads may compile the same at once; the first one wins, and the other is not used.
         OWNERS[filename] = (tuple(out.owners), self.templates)
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         self.files.append(filename)
@@ -186,17 +186,17 @@ class Shape:
 
 @final
 class Node:
-    """A place in the tree of templates: what all flows with these templates in this order share.
+    """A place in the tree of templates: all flows with these templates in this order share it.
 
-    The tree grows where flows are put together, by whatever thread, a finaliser in it included. It
-    is bounded: what has been in it for longest leaves it, and grows anew when it is needed again.
-    Flows keep their node, and what has grown behind it. Flows of more than `MAX_DEPTH` stages share
-    a node with all others that end in the same stage: it only knows that one.
+    The tree grows where flows are assembled, by whichever thread, even in a finaliser. It is
+    bounded: the oldest node leaves it, and is made again when it is needed. Flows keep their node,
+    and the nodes behind it. Flows of more than `MAX_DEPTH` stages share a node with all others that
+    end in the same stage: it only knows that one.
 
     Args:
-        before: the node of those before the last one; None at a root.
+        before: the node of the templates before the last one; None at a root.
         templates: the last one; behind the root, those of a long program, too.
-        depth: of a root.
+        depth: the depth of a root.
         absorbs: of a root: whether the sources of its flows are, or may be, an `AbsorbingSource`.
     """
 
@@ -225,23 +225,24 @@ class Node:
         self.templates: Final = templates
         self.depth: Final[int] = depth if before is None else before.depth + 1
         self.checks: Final[bool] = CHECK in templates[:1] or (before is not None and before.checks)
-        """Whether the first stage looks for None, which nobody has written."""
+        """True if the first stage checks for None; the compiler added it."""
         self.called: tuple[int, ...] = ()
-        """Which arguments of its one stage have to be functions."""
+        """The arguments of its one stage that have to be functions."""
         self.absorbs: Final[bool] = absorbs if before is None else before.absorbs
         self.after: dict[_Key, Node]
-        """The nodes of one template more, by the id of that one, which each of them keeps."""
+        """The nodes with one template more, by the id of that one, which each of them keeps."""
         self.after = {} if before is None or self.depth < MAX_DEPTH else _DEEP.after
         self.deep: Final[bool] = self.depth > MAX_DEPTH
-        """Whether it knows the last template only."""
+        """True if it knows the last template only."""
         self.few: Final[bool] = self.depth <= _FEW
-        """Whether its flows hold the arguments of all stages, and not only of their own."""
+        """True if its flows hold the arguments of all stages, and not only of their own."""
         self.shape: Shape | None = None
-        """What the templates come to, once somebody has asked for it by `shaped`."""
+        """The shape of the templates, once `shaped` has been called."""
 
     def then(self, template: Template) -> Node:
-        """The node of these templates and one more."""
-        # By index: without the GIL, `get` of 3.13 locks the dict twice, and waits for itself.
+        """Return the node of these templates and one more."""
+        # By index: without the GIL, `get` of Python 3.13 locks the dict twice, and waits for
+        # itself.
         try:
             return self.after[id(template)]
         except KeyError:
@@ -259,7 +260,10 @@ class Node:
         return node
 
     def shaped(self) -> Shape:
-        """What the templates come to, worked out when a flow first runs through all of them."""
+        """Return the shape of the templates.
+
+        It is made when a flow first runs through all of them.
+        """
         if self.shape is not None:
             return self.shape
         templates: list[Template] = []
@@ -278,7 +282,7 @@ class Node:
 
 
 def node_of(templates: list[Template]) -> Node:
-    """The node of these templates, however many they are."""
+    """Return the node of these templates, however many they are."""
     node = ROOT
     if len(templates) <= MAX_DEPTH:
         for template in templates:
@@ -305,7 +309,7 @@ def _note(places: deque[tuple[Node, _Key]], most: int, before: Node, key: _Key) 
 
 
 def _named(code: CodeType, name: str) -> CodeType:
-    """The code under this name, as profilers see it; so is that of the function that it makes."""
+    """Return the code under this name, for profilers; the function that it makes has it, too."""
     consts = tuple(
         [
             _named(const, name) if isinstance(const, CodeType) and const.co_argcount else const
@@ -322,19 +326,20 @@ def _forget(files: list[str]) -> None:
 
 
 ROOT: Final = Node()
-"""Of no template."""
+"""The node without a template."""
 
 CHECKED: Final = Node(ROOT, (CHECK,))
-"""Of the flows whose source may give None: their first stage looks for it."""
+"""The node of flows whose source may give None: their first stage checks for it."""
 
 ABSORBED: Final = Node(absorbs=True)
-"""Of no template behind an `AbsorbingSource`, which runs what it can of them elsewhere."""
+"""The node without a template behind an `AbsorbingSource`, which runs the stages elsewhere if it
+can."""
 
 _DEEP: Final = Node(depth=MAX_DEPTH, absorbs=True)
-"""Of more templates than a node knows, behind whatever source."""
+"""The root of longer chains than a node knows, behind any source."""
 
 _grown: Final = deque[tuple[Node, _Key]]()
-"""The nodes in the tree, the oldest first: behind which one, and by which key."""
+"""The nodes in the tree, the oldest first: the node before each, and its key."""
 _shaped: Final = deque[tuple[Node, _Key]]()
 """Those of them that have a shape."""
 

@@ -1,4 +1,4 @@
-"""The sink of functions that say what comes next, at most one item at a time."""
+"""The sink of functions that decide what comes next, at most one item at a time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 @final
 class SingleSink(Generic[T]):
-    """What one call of a user's function says: an item, the end, or both in this order.
+    """The signals of one call of a user's function: an item, the end, or both in this order.
 
-    `Flow.handle` and `generate` hand it out.
+    `Flow.handle` and `generate` pass it to the function.
 
     Args:
         owner: the operator that hands it out, for messages.
@@ -29,14 +29,14 @@ class SingleSink(Generic[T]):
         self._item: T | object = UNSET
         self._error: BaseException | None = None
         self.done = False
-        """Whether the flow was ended."""
+        """True if the flow was ended."""
 
     def next(self, item: T, /) -> None:
-        """Give the item of this call.
+        """Send the item of this call.
 
         Raises:
-            NoneItemError: if it is None.
-            ProtocolViolationError: if this call has given one, or ended the flow, before.
+            NoneItemError: if `item` is None.
+            ProtocolViolationError: if this call has sent one, or ended the flow, before.
         """
         if item is None:
             raise NoneItemError(f"{self._owner}(): sink.next(None), but None is not an item")
@@ -78,15 +78,15 @@ class SingleSink(Generic[T]):
             ) from cause
 
     def taken(self) -> T | object:
-        """The item of this call, or `UNSET`; it is then gone."""
+        """Take the item of this call, or `UNSET`; it is cleared here."""
         item, self._item = self._item, UNSET
         return item
 
     def rethrow(self) -> None:
-        """Raise the error that was given, if one was."""
+        """Raise the error that was given, if there is one."""
         error, self._error = self._error, None
         if error is not None:
             try:
                 raise error
             finally:
-                del error  # or it would be part of a cycle, with the frame in its traceback
+                del error  # otherwise it would be part of a cycle, with the frame in its traceback

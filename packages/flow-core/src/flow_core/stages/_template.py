@@ -1,8 +1,8 @@
-"""What a synchronous operator does to an item, written once.
+"""The code of a synchronous operator for an item, written once.
 
-A `Template` is the text of an operator's inner loop; a `Stage` is a template with arguments.
-The compiler (`flow_core.stages._program`) puts the templates of neighbours into one another and
-makes one loop of them, in the form that is needed: pulled, pushed, polled or on an executor.
+A `Template` is the text of an operator's inner loop; a `Stage` is a template with arguments. The
+compiler (`flow_core.stages._program`) puts the templates of neighbours into one another and makes
+one loop of them, in the form that is needed: pulled, pushed, polled or on an executor.
 """
 
 from __future__ import annotations
@@ -59,13 +59,14 @@ _OTHERS: Final = (
     "flow_cli.",
     "flow_testing.",
 )
-"""How the modules of the packages beside this one begin: they are not user's code, either."""
+"""The first parts of the module names of this project's packages: these are not user's code,
+either."""
 
 NEVER_AWAITED: Final = frozenset({BuiltinFunctionType, type})
-"""What can be called, and is not a coroutine function."""
+"""Types that can be called, and are not coroutine functions."""
 
 _INSIDE: Final[dict[str, bool]] = {}
-"""Whether the modules that have called this library are of it, by name."""
+"""Whether the modules that have called this library belong to it, by name."""
 _MOST_NAMES: Final = 1024
 
 Helper: TypeAlias = Callable[..., object]
@@ -82,11 +83,11 @@ SLOT: Final = "__slot__"
 class Template:
     """The inner loop of one operator.
 
-    In the texts, ``x`` is the item. ``EMIT`` (a statement of its own) is where the rest of the flow
+    In the texts, ``x`` is the item. ``EMIT`` (a separate statement) is where the rest of the flow
     goes, ``STOP`` ends the flow as completed, ``NOT_NONE`` fails it if ``x`` is None. Names in
     `params` are bound to the stage's arguments, those of `helpers` to the functions themselves;
     every other name that is assigned is private to the stage and lives as long as the subscription.
-    A mistake in the texts is told when the first stage is made of them.
+    A mistake in the texts is reported when the first stage is made of them.
 
     >>> EVERY = Template(
     ...     "every",
@@ -105,22 +106,21 @@ class Template:
         name: the operator's name in messages and in `flow explain`.
         params: the names of the stage's arguments.
         state: assignments that run once per subscription, before the first item.
-        on_start: what happens before the first item is asked for: may ``EMIT`` items that come
-            before it, or ``STOP``.
-        on_item: what happens to each item.
-        on_end: what happens after the last item, when the flow completes: may ``EMIT`` more.
-        on_error: what happens to ``error``, which the source or a stage before this one failed
-            with: may ``EMIT``, and then ``STOP`` to complete instead. Otherwise the flow goes on
-            to fail with it.
-        on_close: what happens when it is over, for whatever reason, once: after the terminal was
-            sent to a subscriber, or as soon as the flow was cancelled. What it raises goes to the
+        on_start: runs before the first item is requested: may ``EMIT`` items that come before it,
+            or ``STOP``.
+        on_item: runs for each item.
+        on_end: runs after the last item, when the flow completes: may ``EMIT`` more.
+        on_error: runs for ``error``, with which the source or a stage before this one failed: may
+            ``EMIT``, and then ``STOP`` to complete instead. Otherwise the flow fails with it.
+        on_close: runs once when the flow has ended for whatever reason: after the terminal was sent
+            to a subscriber, or as soon as the flow was cancelled. Its error goes to the
             dropped-errors hook.
         helpers: functions and classes that the texts call; pickled by reference.
-        ordered: whether the outcome depends on the order of items, so that it has no meaning
-            on an unordered, partitioned source.
-        at_most: how many items are used at most, or the param that says it; no more of them are
-            ever requested.
-        watches: whether `state` only serves to find mistakes of the user, so that what comes of an
+        ordered: whether the result depends on the order of items, so that it has no meaning on an
+            unordered, partitioned source.
+        at_most: how many items are used at most, or the param that says it; no more are ever
+            requested.
+        watches: whether `state` only serves to find mistakes of the user, so that the result for an
             item depends on that item alone.
     """
 
@@ -139,7 +139,7 @@ class Template:
 
     @cached_property
     def lines(self) -> Rendered:
-        """The texts, parsed when they are first needed: of many templates a program uses few.
+        """Return the texts, parsed when first needed: a program uses few of many templates.
 
         Raises:
             TemplateError: if one of them cannot be compiled.
@@ -163,14 +163,14 @@ class Template:
 
     @property
     def alone(self) -> bool:
-        """Whether what comes of an item depends on nothing but that item."""
+        """Whether the result for an item depends on nothing but that item."""
         lines = self.lines
         ends = lines.on_start or lines.on_end or lines.on_error or lines.on_close
         return not (self.ordered or self.remembers or lines.stops or ends)
 
     @property
     def remembers(self) -> bool:
-        """Whether what comes of an item may depend on those before it."""
+        """Whether the result for an item may depend on those before it."""
         return bool(self.lines.state) and not self.watches
 
     @property
@@ -198,7 +198,7 @@ class Template:
         """Whether an argument is called: such a stage must not move to another thread."""
         return self.lines.calls_user_code
 
-    def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: the declared result of object.__reduce__
         texts = (self.name, self.params, self.state, self.on_start, self.on_item, self.on_end)
         rest = (self.on_error, self.on_close, self.helpers, self.ordered, self.at_most)
         return (_intern, (*texts, *rest, self.watches))
@@ -220,9 +220,9 @@ class Rendered:
     on_error: Lines
     on_close: Lines
     closing_names: tuple[str, ...]
-    """What `on_close` assigns."""
+    """The names that `on_close` assigns."""
     kept: tuple[str, ...]
-    """What `on_item` and `on_end` assign for items that come later, or for the end."""
+    """The names that `on_item` and `on_end` assign for later items, or for the end."""
     expands: bool
     drops: bool
     absorbs: bool
@@ -241,7 +241,7 @@ _interned: dict[tuple[object, ...], Template] = {}
 
 
 def _intern(*texts: Any) -> Template:  # Any: the fields of a Template, as pickled
-    """The one template with these texts in this process; what unpickling calls."""
+    """Return the one template with these texts in this process; unpickling calls this."""
     found = _interned.get(texts)
     if found is None:
         found = _interned.setdefault(texts, Template(*texts))
@@ -252,14 +252,14 @@ def _intern(*texts: Any) -> Template:  # Any: the fields of a Template, as pickl
 class Stage(Generic[T_contra, R_co]):
     """A template with its arguments and the place where it was put into a flow.
 
-    Immutable, and all that is pickled when a flow runs elsewhere.
+    Immutable; when a flow runs elsewhere, only its stages are pickled.
 
     Args:
-        template: what happens to an item.
+        template: the code for an item.
         args: one value for each of the template's params.
 
     Raises:
-        TypeError: if they are more or fewer, or one of them is to be called and is not a function.
+        TypeError: if they are more or fewer, or one that is called is not a function.
         TemplateError: if a text of the template cannot be compiled.
     """
 
@@ -280,8 +280,8 @@ class Stage(Generic[T_contra, R_co]):
     @classmethod
     def at(
         cls, template: Template, args: tuple[object, ...], site: Site | None
-    ) -> Stage[Any, Any]:  # Any: whatever the items are
-        """A stage with arguments that were checked before, assembled at `site`."""
+    ) -> Stage[Any, Any]:  # Any: items of any type
+        """Return a stage with arguments that were checked before, assembled at `site`."""
         made: Stage[Any, Any] = object.__new__(cls)
         made.template = template
         made.args = args
@@ -293,7 +293,7 @@ class Stage(Generic[T_contra, R_co]):
         return flow._then(self.located())
 
     def located(self) -> Stage[T_contra, R_co]:
-        """The same stage, knowing that it was assembled by the code that called this library."""
+        """Return the same stage, assembled by the code that called this library."""
         return Stage.at(self.template, self.args, user_site())
 
     @property
@@ -313,12 +313,12 @@ class Stage(Generic[T_contra, R_co]):
         )
         return f"{self.name}({args})"
 
-    def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: the declared result of object.__reduce__
         return (Stage.at, (self.template, self.args, portable(self.site)))
 
 
 def check_function(template: Template, index: int, function: object) -> None:
-    """Refuse what is not a function, or one whose result has to be awaited."""
+    """Refuse an argument that is not a function, or a function whose result has to be awaited."""
     if not callable(function):
         other = "; take_until_other() takes a flow" if template.name == "take_until" else ""
         raise TypeError(
@@ -334,12 +334,12 @@ def check_function(template: Template, index: int, function: object) -> None:
 
 
 def refuse_coroutine_function(name: str, function: object, way: str) -> None:
-    """Refuse a coroutine function where nothing would await what it gives.
+    """Refuse a coroutine function where its result would not be awaited.
 
     Args:
-        name: of what has been given the function.
-        function: the user's.
-        way: what to do instead.
+        name: the operator that got the function.
+        function: the user's function.
+        way: what to do instead, for the message.
 
     Raises:
         TypeError: if it is one.
@@ -353,9 +353,9 @@ def refuse_coroutine_function(name: str, function: object, way: str) -> None:
 
 
 def user_site() -> Site:
-    """The place in the user's code that has called this library."""
+    """Return the place in the user's code that has called this library."""
     try:
-        frame = sys._getframe(3)  # this is called by what a method of Flow calls
+        frame = sys._getframe(3)  # a function that a method of Flow calls has called this
     except ValueError:
         # By `Flow` itself at the top of a script, or by a method that is all that a thread runs.
         frame = sys._getframe(2)
@@ -364,13 +364,13 @@ def user_site() -> Site:
 
 
 def outside(frame: FrameType) -> FrameType:
-    """The frame itself, or the nearest one that has called it and is not of this library."""
+    """Return the frame itself, or the nearest caller that is not in this library."""
     while True:
         name: str = frame.f_globals.get("__name__", "")
         inside = _INSIDE.get(name)
         if inside is None:
             inside = _is_inside(name)
-        # Only then its caller, which Python would make a frame object of.
+        # Only then its caller, as Python would have to make a frame object of it.
         if not inside or (back := frame.f_back) is None:
             return frame
         frame = back
@@ -384,7 +384,7 @@ def _is_inside(name: str) -> bool:
 
 
 def line_of(site: Site | None) -> str | None:
-    """A place as ``file:line``.
+    """Return a place as ``file:line``.
 
     Args:
         site: the place; None gives None.
@@ -402,7 +402,7 @@ def line_of(site: Site | None) -> str | None:
 
 
 def portable(site: Site | None) -> Site | None:
-    """The same place without its code, to be pickled."""
+    """Return the same place without its code, to be pickled."""
     where = line_of(site)
     if where is None:
         return None
@@ -411,7 +411,7 @@ def portable(site: Site | None) -> Site | None:
 
 
 def describe(value: object) -> str:
-    """A short name for an argument: a function by its name and place, the rest by repr.
+    """Return a short name for an argument: a function by its name and place, the rest by repr.
 
     Args:
         value: the argument.
@@ -426,11 +426,11 @@ def describe(value: object) -> str:
     if isinstance(value, type):
         return value.__name__
     if callable(value):
-        name = getattr(value, "__name__", None)  # of an object that has any attribute: no text
+        name = getattr(value, "__name__", None)  # of an object with any attribute: not a text
         return name if isinstance(name, str) else type(value).__name__
     try:
         text = repr(value)
-    except Exception:  # of the user's class; nobody asked for this text
+    except Exception:  # of the user's class, which this text must not fail for
         text = object.__repr__(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
@@ -455,7 +455,7 @@ def _render(template: Template) -> Rendered:
         raise TemplateError(f"{template.name}: at_most={template.at_most!r} is not a parameter")
     private = set[str]().union(template.params, helpers, *map(_stored, trees.values()))
     private -= {"x", "error"}
-    # A class is a helper that keeps what it is given; it does not call it.
+    # A class is a helper that keeps its arguments; it does not call them.
     functions = [
         name
         for name, helper in zip(helpers, template.helpers, strict=True)
@@ -508,7 +508,7 @@ def _render(template: Template) -> Rendered:
 
 
 def _stored(tree: ast.AST) -> set[str]:
-    """The names that are assigned in it."""
+    """Return the names that are assigned in it."""
     return {
         node.id
         for node in ast.walk(tree)
@@ -517,13 +517,13 @@ def _stored(tree: ast.AST) -> set[str]:
 
 
 def _shared(template: Template, trees: dict[str, ast.Module]) -> set[str]:
-    """The names that the loop itself assigns, as opposed to those of `on_close` alone."""
+    """Return the names that the loop itself assigns, as opposed to `on_close` alone."""
     loop = [tree for name, tree in trees.items() if name != "on_close"]
     return {f"{name}{SLOT}" for name in template.params}.union(*map(_stored, loop)) - {"x", "error"}
 
 
 def _kept(template: Template, trees: dict[str, ast.Module]) -> set[str]:
-    """The names that an item or the end assigns, but for what each item is sure to assign anew."""
+    """Return the names that an item or the end assigns, unless each item assigns them again."""
     anew = set[str]()
     seen = set[str]()
     for statement in trees["on_item"].body:
@@ -540,17 +540,17 @@ def _kept(template: Template, trees: dict[str, ast.Module]) -> set[str]:
 
 
 def _is_call_of(node: ast.AST, name: str) -> bool:
-    """Whether `node` calls the param of this name, which has its slot by now."""
+    """Return whether `node` calls the param of this name, which has its slot by now."""
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(called, ast.Name) and called.id == f"{name}{SLOT}"
 
 
 _CALLING: Final = frozenset({"filter", "iter", "map", "max", "min", "sorted"})
-"""Builtins that call what they are given."""
+"""Builtins that call their arguments."""
 
 
 def _calls(node: ast.AST, params: frozenset[str], callers: frozenset[str]) -> bool:
-    """Whether a param is called: here, or (perhaps) by one of `callers` that gets it by itself."""
+    """Return whether a param is called: here, or (perhaps) by one of `callers`."""
     if not isinstance(node, ast.Call):
         return False
     called = [part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)]
@@ -572,7 +572,7 @@ def _parse(template: Template, name: str) -> ast.Module:
 
 
 class _Rename(ast.NodeTransformer):
-    """Give the stage's own names a slot, and refuse names that nobody gives a value."""
+    """Give the stage's own names a slot, and refuse names without a value."""
 
     def __init__(self, template: Template, private: set[str], known: frozenset[str]) -> None:
         self._template = template
@@ -591,7 +591,7 @@ class _Rename(ast.NodeTransformer):
 
 
 class _Shape(ast.NodeVisitor):
-    """Find out how often a template emits, by where its EMIT stands."""
+    """Find out how often a template emits, by the place of its EMIT."""
 
     def __init__(self, template: Template, text: str, markers: frozenset[str]) -> None:
         self._template = template
@@ -674,7 +674,10 @@ _ALLOWED: Final = (
 
 
 def _lines(body: list[ast.stmt], depth: int) -> list[tuple[int, str]]:
-    """Statements as (depth, text); a loop that emits gets a named iterator and a pause point."""
+    """Return statements as (depth, text).
+
+    A loop that emits gets a named iterator and a pause point.
+    """
     lines: list[tuple[int, str]] = []
     for statement in body:
         if isinstance(statement, ast.If):
@@ -687,7 +690,7 @@ def _lines(body: list[ast.stmt], depth: int) -> list[tuple[int, str]]:
             target, over = ast.unparse(statement.target), ast.unparse(statement.iter)
             inner = _lines(statement.body, depth + 1)
             if any(text in ("EMIT", "STOP") for _, text in inner):
-                name = f"{SLOT}it{depth}"  # no name of the template's own looks like that
+                name = f"{SLOT}it{depth}"  # no name of the template looks like that
                 lines.append((depth, f"{name} = iter({over})"))
                 lines.append((depth, f"for {target} in {name}:"))
                 lines += [*inner, (depth + 1, f"PAUSE {name}"), (depth, "LEAVE")]
@@ -696,7 +699,7 @@ def _lines(body: list[ast.stmt], depth: int) -> list[tuple[int, str]]:
         else:
             simple: ast.stmt = statement
             if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-                # A name with an annotation cannot belong to the function around.
+                # A name with an annotation cannot belong to the function around it.
                 simple = ast.Assign([statement.target], statement.value, lineno=0)
             lines += [(depth, line) for line in ast.unparse(simple).splitlines()]
     return lines

@@ -156,7 +156,7 @@ _REST_OF_BUFFER: Final = """
         x = buffer
         EMIT
     """
-"""What the buffering stages give at the end: the list that is not full yet."""
+"""The rest that the buffering stages emit at the end: the list that is not full yet."""
 
 BUFFER_WITH_COUNT: Final = Template(
     "buffer_with_count",
@@ -315,7 +315,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
     __slots__ = ()
 
     def map(self, mapper: Callable[[T_co], R]) -> Flow[R]:
-        """Each item replaced by ``mapper(item)``.
+        """The result of ``mapper(item)`` for each item.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).map(str))
@@ -327,7 +327,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         return self._add(MAP, mapper)
 
     def starmap(self: Transforming[tuple[*Parts]], function: Callable[[*Parts], R]) -> Flow[R]:
-        """Each item, which is a tuple, replaced by ``function(*item)``.
+        """The result of ``function(*item)`` for each item, which is a tuple.
 
         >>> import flow_core as flow
         >>> list(flow.just((2, 5), (3, 2)).starmap(pow))
@@ -339,7 +339,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         return self._add(STARMAP, function)
 
     def map_optional(self, mapper: Callable[[T_co], R | None]) -> Flow[R]:
-        """Each item replaced by ``mapper(item)``, or left out if that is None.
+        """The result of ``mapper(item)`` for each item; the item is left out if that is None.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").map_optional({"a": 1}.get))
@@ -348,7 +348,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         return self._add(MAP_OPTIONAL, mapper)
 
     def map_indexed(self, mapper: Callable[[T_co, int], R]) -> Flow[R]:
-        """Each item replaced by ``mapper(item, index)``, counted from 0.
+        """The result of ``mapper(item, index)`` for each item, counted from 0.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").map_indexed(lambda letter, i: f"{i}{letter}"))
@@ -367,12 +367,12 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         [1, 2]
 
         Args:
-            kind: the class. An item of another one fails the flow with a TypeError.
+            kind: the class. An item of another class fails the flow with a TypeError.
         """
         return self._add(CAST, kind)
 
     def handle(self, handler: Callable[[T_co, SingleSink[R]], object]) -> Flow[R]:
-        """Map, filter, complete and fail in one function: `handler` tells a sink what to do.
+        """Map, filter, complete and fail in one function: `handler` calls a sink.
 
         >>> import flow_core as flow
         >>> def until_stop(word: str, sink: flow.SingleSink[int]) -> None:
@@ -408,7 +408,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
     def scan(self, accumulator: Callable[[A, T_co], A], seed: A) -> Flow[A]: ...
 
     def scan(self, accumulator: Callable[[Any, Any], Any], seed: Any = UNSET) -> Flow[Any]:
-        """Each item replaced by the accumulation up to it.
+        """The accumulated value after each item.
 
         >>> import flow_core as flow
         >>> list(flow.range(1, 5).scan(lambda total, n: total + n))
@@ -416,8 +416,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
 
         Args:
             accumulator: ``(accumulated, item) -> accumulated``; must not return None.
-            seed: what the first item is accumulated onto; itself not an item. Without it the first
-                item stands for itself.
+            seed: the first accumulated value; it is not sent. Without it, the first item is.
         """
         return self._add(SCAN, accumulator, seed)
 
@@ -438,9 +437,9 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         [[0, 1], [2, 3], [4]]
 
         Args:
-            count: items in a list, at least 1.
-            skip: items from the start of one list to that of the next: less than `count` overlaps,
-                more leaves items out; by default `count`.
+            count: how many items a list has, at least 1.
+            skip: how many items from the start of one list to that of the next: less than `count`
+                overlaps, more leaves items out; by default `count`.
         """
         count_of("buffer_with_count", count, 1)
         if skip is None or skip == count:
@@ -456,13 +455,13 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(5).sliding(3))
         [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
 
-        No list is shorter: what is left at the end has none. (`buffer_with_count(size, step)` gives
-        shorter ones there.)
+        No list is shorter: the items that are left at the end have none. (`buffer_with_count(size,
+        step)` gives shorter ones there.)
 
         Args:
-            size: items in a list, at least 1.
-            step: items from the start of one list to that of the next, at least 1; more than `size`
-                leaves items out.
+            size: how many items a list has, at least 1.
+            step: how many items from the start of one list to that of the next, at least 1; more
+                than `size` leaves items out.
         """
         count_of("sliding", size, 1, "size")
         return self._add(SLIDING, size, count_of("sliding", step, 1, "step"))
@@ -479,8 +478,8 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         A list grows until the predicate says so: memory is bounded by the longest.
 
         Args:
-            predicate: whether this item is the last of its list.
-            cut_before: begin a new list with that item, instead of ending one with it.
+            predicate: returns whether this item is the last of its list.
+            cut_before: whether that item begins a new list, instead of ending one.
         """
         if cut_before:
             return self._add(BUFFER_UNTIL_BEFORE, predicate, cut_before)
@@ -496,14 +495,14 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         return self._add(BUFFER_WHILE, predicate)
 
     def buffer_split(self, predicate: Callable[[T_co], object]) -> Flow[list[T_co]]:
-        """Lists of what is between separators, which are left out; a list may be empty.
+        """Lists of the items between separators, which are left out; a list may be empty.
 
         >>> import flow_core as flow
         >>> list(flow.from_iterable("ab,,c").buffer_split(lambda s: s == ","))
         [['a', 'b'], [], ['c']]
 
         Args:
-            predicate: whether an item is a separator.
+            predicate: returns whether an item is a separator.
         """
         return self._add(BUFFER_SPLIT, predicate)
 
@@ -529,7 +528,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         [[1, 3], [2, 4], [5]]
 
         Args:
-            key: what is compared; without it the item itself.
+            key: returns the value to compare; without it the item itself.
             same: whether two keys count as the same; without it ``==``.
         """
         return self._add(BUFFER_UNTIL_CHANGED, *comparing(key, same))

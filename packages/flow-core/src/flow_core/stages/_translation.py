@@ -1,4 +1,4 @@
-"""What a stage becomes where the items are in several partitions, each with a loop of its own."""
+"""The translation of a stage for items in several partitions, each with a separate loop."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from flow_core.stages._template import Stage
 
 __all__ = ["Translation"]
 
-_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A stage over all items, said as stages over parts of them and stages over what these give.
+    """A stage over all items, as stages over parts of them and stages over the results of these.
 
     >>> import operator
     >>> from flow_core.stages import UNSET, Program
@@ -29,11 +29,11 @@ class Translation:
     [4]
 
     Attributes:
-        partial: what runs in each partition.
-        combine: what then runs over all that the partitions gave, in whatever order; with `partial`
-            before it, it must give what the stage gives, for any division of the items.
-        by: a key of what `partial` gives. If there is one, `combine` may as well run in many
-            places, as long as all that has the same key meets in one of them.
+        partial: the stages in each partition.
+        combine: the stages over the results of all partitions, in any order; with `partial` before
+            it, the result must be that of the stage, for any division of the items.
+        by: returns a key of the results of `partial`. With a key, `combine` may also run in many
+            places, as long as all results with the same key are in one of them.
     """
 
     partial: tuple[_AnyStage, ...]

@@ -55,7 +55,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     __slots__ = ()
 
     def all(self, predicate: Callable[[T_co], object]) -> ParallelFlow[bool]:
-        """One item: whether `predicate` is true for all items; known at the first that it is not.
+        """One item: whether `predicate` is true for all items.
 
         In each rail; see `Flow.all`.
         """
@@ -94,7 +94,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("buffer_boundary", boundary, max_size=max_size, max_waiting=max_waiting)
 
     def buffer_split(self, predicate: Callable[[T_co], object]) -> ParallelFlow[list[T_co]]:
-        """Lists of what is between separators, which are left out; a list may be empty.
+        """Lists of the items between separators, which are left out; a list may be empty.
 
         In each rail; see `Flow.buffer_split`.
         """
@@ -234,7 +234,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("cast", kind)
 
     def checkpoint(self, description: str = "") -> ParallelFlow[T_co]:
-        """Note on an error that passes here that it did, and where this line is.
+        """Add a note to an error that passes here, with the place of this line.
 
         In each rail; see `Flow.checkpoint`.
         """
@@ -295,14 +295,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def contains(self, item: object) -> ParallelFlow[bool]:
-        """One item: whether one of the items equals `item`; known at the first that does.
+        """One item: whether one of the items equals `item`; it comes with the first that does.
 
         In each rail; see `Flow.contains`.
         """
         return self._each("contains", item)
 
     def count(self) -> ParallelFlow[int]:
-        """One item: how many items there were.
+        """One item: the number of items.
 
         In each rail; see `Flow.count`.
         """
@@ -412,7 +412,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         on_cancel: Callable[[], object] | None = None,
         on_close: Callable[[], object] | None = None,
     ) -> ParallelFlow[T_co]:
-        """Several of the methods named ``do_…`` at once.
+        """Several of the methods named ``do_…`` in one call.
 
         In each rail; see `Flow.do_action`.
         """
@@ -434,7 +434,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("do_after_next", action)
 
     def do_after_terminate(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` after the subscriber was told that the flow has completed or failed.
+        """Call `action` after the subscriber has got the end: completed or failed.
 
         In each rail; see `Flow.do_after_terminate`.
         """
@@ -480,14 +480,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("do_on_cancel", action)
 
     def do_on_complete(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` when the flow completes, before the subscriber hears of it.
+        """Call `action` when the flow completes, before the subscriber gets the end.
 
         In each rail; see `Flow.do_on_complete`.
         """
         return self._each("do_on_complete", action)
 
     def do_on_error(self, action: Callable[[BaseException], object]) -> ParallelFlow[T_co]:
-        """Call `action` with the error when the flow fails, before the subscriber hears of it.
+        """Call `action` with the error when the flow fails, before the subscriber gets it.
 
         In each rail; see `Flow.do_on_error`.
         """
@@ -508,14 +508,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("do_on_request", action)
 
     def do_on_subscribe(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` when there is a subscriber, before the first item is asked for.
+        """Call `action` when there is a subscriber, before the first item is requested.
 
         In each rail; see `Flow.do_on_subscribe`.
         """
         return self._each("do_on_subscribe", action)
 
     def do_on_terminate(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` when the flow completes or fails, before the subscriber hears of it.
+        """Call `action` when the flow completes or fails, before the subscriber gets the end.
 
         In each rail; see `Flow.do_on_terminate`.
         """
@@ -591,7 +591,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("filter_when", predicate, prefetch=prefetch, delay_error=delay_error)
 
     def finally_action(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` once when it is over: completed, failed or cancelled.
+        """Call `action` once when the flow has ended: completed, failed or cancelled.
 
         In each rail; see `Flow.finally_action`.
         """
@@ -605,7 +605,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("first_or_default", default)
 
     def first_or_error(self) -> ParallelFlow[T_co]:
-        """The first item; then the upstream is cancelled. A NoItemError if there is none.
+        """The first item; then the upstream is cancelled. A NoItemError without one.
 
         In each rail; see `Flow.first_or_error`.
         """
@@ -721,7 +721,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def handle(self, handler: Callable[[T_co, SingleSink[R]], object]) -> ParallelFlow[R]:
-        """Map, filter, complete and fail in one function: `handler` tells a sink what to do.
+        """Map, filter, complete and fail in one function: `handler` calls a sink.
 
         In each rail; see `Flow.handle`.
         """
@@ -735,7 +735,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("ignore_elements")
 
     def is_empty(self) -> ParallelFlow[bool]:
-        """One item: whether there is no item; known at the first.
+        """One item: whether there is no item; it comes with the first item.
 
         In each rail; see `Flow.is_empty`.
         """
@@ -857,14 +857,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def map_indexed(self, mapper: Callable[[T_co, int], R]) -> ParallelFlow[R]:
-        """Each item replaced by ``mapper(item, index)``, counted from 0.
+        """The result of ``mapper(item, index)`` for each item, counted from 0.
 
         In each rail; see `Flow.map_indexed`.
         """
         return self._each("map_indexed", mapper)
 
     def map_optional(self, mapper: Callable[[T_co], R | None]) -> ParallelFlow[R]:
-        """Each item replaced by ``mapper(item)``, or left out if that is None.
+        """The result of ``mapper(item)`` for each item; the item is left out if that is None.
 
         In each rail; see `Flow.map_optional`.
         """
@@ -924,7 +924,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("min", key)
 
     def name(self, name: str) -> ParallelFlow[T_co]:
-        """Give what is above a name, for `flow explain`, statistics and notes on errors.
+        """Give the flow above a name, for `flow explain`, statistics and notes on errors.
 
         In each rail; see `Flow.name`.
         """
@@ -1060,7 +1060,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         accumulator: Callable[[Any, Any], Any],
         value: Callable[[Any], Any] | None = None,
     ) -> ParallelFlow[tuple[Any, Any]]:
-        """For each key one pair: the key, and the items that have it, accumulated.
+        """For each key one pair: the key, and its items, accumulated.
 
         In each rail; see `Flow.reduce_by_key`.
         """
@@ -1084,7 +1084,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     @overload
     def scan(self, accumulator: Callable[[A, T_co], A], seed: A) -> ParallelFlow[A]: ...
     def scan(self, accumulator: Callable[[Any, Any], Any], seed: Any = UNSET) -> ParallelFlow[Any]:
-        """Each item replaced by the accumulation up to it.
+        """The accumulated value after each item.
 
         In each rail; see `Flow.scan`.
         """
@@ -1130,7 +1130,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("skip", count)
 
     def skip_last(self, count: int) -> ParallelFlow[T_co]:
-        """All but the last `count` items; each is held back until so many have followed.
+        """All but the last `count` items; each waits until `count` more have come.
 
         In each rail; see `Flow.skip_last`.
         """
@@ -1180,7 +1180,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def slice(
         self, start: int | None = None, stop: int | None = None, step: int | None = None
     ) -> ParallelFlow[T_co]:
-        """What ``list(flow)[start:stop:step]`` would give; ``flow[start:stop:step]`` is the same.
+        """The items that ``list(flow)[start:stop:step]`` would give.
 
         In each rail; see `Flow.slice`.
         """
@@ -1194,7 +1194,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("sliding", size, step)
 
     def some(self, predicate: Callable[[T_co], object]) -> ParallelFlow[bool]:
-        """One item: whether `predicate` is true for an item; known at the first that it is.
+        """One item: whether `predicate` is true for an item.
 
         In each rail; see `Flow.some`.
         """
@@ -1218,7 +1218,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def starmap(
         self: RailMethods[tuple[*Parts,]], function: Callable[[*Parts], R]
     ) -> ParallelFlow[R]:
-        """Each item, which is a tuple, replaced by ``function(*item)``.
+        """The result of ``function(*item)`` for each item, which is a tuple.
 
         In each rail; see `Flow.starmap`.
         """
@@ -1277,14 +1277,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("switch_on_first", transformer)
 
     def tag(self, key: str, value: str) -> ParallelFlow[T_co]:
-        """Give what is above a tag, for `flow explain` and statistics.
+        """Give the flow above a tag, for `flow explain` and statistics.
 
         In each rail; see `Flow.tag`.
         """
         return self._each("tag", key, value)
 
     def take(self, count: int) -> ParallelFlow[T_co]:
-        """The first `count` items; then the upstream is cancelled, and never asked for more.
+        """The first `count` items; then the upstream is cancelled, and no more is requested of it.
 
         In each rail; see `Flow.take`.
         """
