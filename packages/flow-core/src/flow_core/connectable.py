@@ -78,7 +78,7 @@ class Connectable(Publisher[T], Generic[T]):
 
     @abstractmethod
     def statistics(self) -> Statistics:
-        """Return who waits, who is served, and which subscribers are slow. Any thread."""
+        """Return the waiting, the served and the slow subscribers. Any thread."""
 
     @property
     def flow(self) -> Flow[T]:

@@ -66,7 +66,7 @@ class SubmitExecutor(Protocol):
 
 
 Executor: TypeAlias = SubmitExecutor | Callable[[Task], object]
-"""What users pass: an object with ``submit``, or a callable that has a task run."""
+"""The executors that users pass: an object with ``submit``, or a callable that has a task run."""
 
 
 class Runner(Protocol):

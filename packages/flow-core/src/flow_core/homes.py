@@ -119,7 +119,7 @@ class Home:
 
     @property
     def forsaken(self) -> bool:
-        """Whether the loop is closed, or cancels all tasks, as ``asyncio.run`` does at its end.
+        """True if the loop is closed, or cancels all tasks, as ``asyncio.run`` does at its end.
 
         Then nothing may begin again. All tasks are looked at only if there is a reason.
         """

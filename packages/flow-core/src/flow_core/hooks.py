@@ -212,7 +212,7 @@ on_subscribe: Final[Chain[CoreSubscriber[Any]]] = Chain("on_subscribe")
 """Gets each subscriber of a flow, and returns the one that is subscribed in its place."""
 
 debugging: bool = os.environ.get("FLOW_DEBUG", "") not in ("", "0")
-"""Whether errors get a note of how the flow was assembled; set by ``FLOW_DEBUG=1`` and `debug`."""
+"""True if errors get a note of how the flow was assembled; set by ``FLOW_DEBUG=1`` and `debug`."""
 
 _debug_scopes: Final[_Scopes[bool]] = _Scopes()
 _debug_lock: Final = Lock()

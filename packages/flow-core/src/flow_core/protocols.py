@@ -116,7 +116,7 @@ class Disposable(Protocol):
     @property
     @abstractmethod
     def disposed(self) -> bool:
-        """Whether it has ended or was disposed of."""
+        """True if it has ended or was disposed of."""
 
     @abstractmethod
     def dispose(self) -> None:

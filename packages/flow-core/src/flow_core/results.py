@@ -58,7 +58,7 @@ class TimeInterval(NamedTuple, Generic[T]):
 
 @final
 class FailureHandling(Enum):
-    """What a rail of a `ParallelFlow` does when the function of `map` or `filter` raises."""
+    """A rail's reaction when the function of `map` or `filter` raises."""
 
     ERROR = auto()
     """The rail fails."""

@@ -21,7 +21,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 HAS_GIL: Final[bool] = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Whether all threads see what one of them has stored at once, in the same order."""
+"""True if all threads see what one of them has stored at once, in the same order."""
 
 
 @enum.unique

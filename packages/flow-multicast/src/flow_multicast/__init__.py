@@ -56,7 +56,7 @@ __all__ = [
     "share",
 ]
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
 
     def __getattr__(name: str) -> object:
         no_such_name(__name__, name)

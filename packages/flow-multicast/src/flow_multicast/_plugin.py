@@ -1,4 +1,4 @@
-"""What this package registers; see `flow_core.plugins`."""
+"""The records that this package registers; see `flow_core.plugins`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ __all__ = ["flow_operators"]
 
 @hookimpl
 def flow_operators() -> Iterator[OperatorSpec]:
-    """The operators of this package. Those that give a `Connectable` end a chain of flows."""
+    """Yield the operators of this package.
+
+    Those that return a `Connectable` end a chain of flows.
+    """
     yield _operator("cache", Backpressure.UNBOUNDED_IN)
     yield _operator("multicast", Backpressure.FULL)
     yield _operator("publish", Backpressure.FULL)
@@ -22,6 +25,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
 
 
 def _operator(name: str, backpressure: Backpressure) -> OperatorSpec:
-    """The record of a function of this package; the method of `Flow` has its name."""
+    """Return the record of a function of this package; the method of `Flow` has its name."""
     function = getattr(flow_multicast, name)
     return OperatorSpec.of(function, backpressure=backpressure, method=name)

@@ -1,4 +1,4 @@
-"""`Sink`: feed a processor by hand, and know what became of each item."""
+"""`Sink`: feed a processor by hand, and get a result for each item."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class EmitResult(enum.Enum):
-    """What became of a signal that was given to a `Sink`."""
+    """The result of a signal that was given to a `Sink`."""
 
     OK = "taken"
     OVERFLOW = "there is no room for it, or a subscriber has not asked for it"
@@ -33,10 +33,10 @@ class EmitResult(enum.Enum):
 
 
 class EmitError(FlowError):
-    """A signal was not taken.
+    """A signal was not accepted.
 
     Args:
-        result: why.
+        result: the reason.
         what: the signal.
     """
 
@@ -47,7 +47,7 @@ class EmitError(FlowError):
 
 @final
 class Sink(Exclusive, Generic[T]):
-    """Emits into a processor, from callbacks on any thread, and answers what became of it.
+    """Emits into a processor, from callbacks on any thread, and returns a result for each signal.
 
     >>> from flow_multicast import DirectProcessor
     >>> numbers = DirectProcessor[int]()
@@ -61,11 +61,11 @@ class Sink(Exclusive, Generic[T]):
     >>> sink.try_next(3)
     <EmitResult.TERMINATED: 'the sink has ended'>
 
-    Nothing waits here: of two threads that emit at the same time, one gets NON_SERIALIZED, and may
-    try again.
+    No thread waits here: of two threads that emit at the same time, one gets NON_SERIALIZED, and
+    may try again.
 
     Args:
-        processor: what is fed; by nobody else.
+        processor: the processor; no other code may feed it.
     """
 
     __slots__ = ("_processor",)
@@ -77,7 +77,7 @@ class Sink(Exclusive, Generic[T]):
         self._processor = processor
 
     def try_next(self, item: T) -> EmitResult:
-        """Emit an item.
+        """Emit an item, and return the result.
 
         Raises:
             NoneItemError: for None.
@@ -87,11 +87,11 @@ class Sink(Exclusive, Generic[T]):
         return self._alone(self._next, item)
 
     def try_complete(self) -> EmitResult:
-        """Emit the end."""
+        """Emit the end, and return the result."""
         return self._alone(self._end, None)
 
     def try_error(self, error: BaseException) -> EmitResult:
-        """Emit an error."""
+        """Emit an error, and return the result."""
         if error is None:
             raise none_given("Sink.try_error")
         return self._alone(self._end, error)
@@ -101,10 +101,11 @@ class Sink(Exclusive, Generic[T]):
 
         Args:
             item: the item.
-            spin: for how long to try again, while another thread emits or there is no room.
+            spin: for how long to try again, in seconds, while another thread emits or there is no
+                room.
 
         Raises:
-            EmitError: if it was not taken; says why.
+            EmitError: if it was not accepted; it says why.
             NoneItemError: for None.
         """
         self._insist(lambda: self.try_next(item), "an item", spin)
@@ -123,7 +124,7 @@ class Sink(Exclusive, Generic[T]):
             again = result in {EmitResult.NON_SERIALIZED, EmitResult.OVERFLOW}
             if not again or time.monotonic() >= until:
                 raise EmitError(result, what)
-            time.sleep(0)  # let the others run
+            time.sleep(0)  # let other threads run
 
     def _alone(self, emit: Callable[[A], EmitResult], signal: A) -> EmitResult:
         result = self.alone(emit, signal)
@@ -151,7 +152,8 @@ class Sink(Exclusive, Generic[T]):
 
     def _over(self) -> EmitResult | None:
         processor = self._processor
-        terminated = processor.terminated  # read first: it says why before it is
+        # Read first: it is the reason before it is visible otherwise.
+        terminated = processor.terminated
         if getattr(processor.statistics(), "cancelled", False):
             return EmitResult.CANCELLED
         return EmitResult.TERMINATED if terminated else None

@@ -70,12 +70,12 @@ class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
 
     @property
     def gi_running(self) -> bool:
-        """Whether a thread is in it."""
+        """True if a thread is in it."""
         return self._busy
 
     @property
     def gi_suspended(self) -> bool:
-        """Whether it waits at a ``yield``."""
+        """True if it waits at a ``yield``."""
         return not self._busy and self._generator.gi_suspended
 
     @property

@@ -127,7 +127,7 @@ class Shape:
         self.absorbs = absorbs
         """True if nothing is emitted before the upstream completes (or a stage stops)."""
         self.caps = caps
-        """How many items pass: by which argument, or what number; and whether of the source."""
+        """The items that pass: by which argument, or what number; and whether of the source."""
         self.bounds = bounds
         """The beginnings of the parts that each fit into one function."""
         self.single = len(bounds) == 1

@@ -66,7 +66,7 @@ NEVER_AWAITED: Final = frozenset({BuiltinFunctionType, type})
 """Types that can be called, and are not coroutine functions."""
 
 _INSIDE: Final[dict[str, bool]] = {}
-"""Whether the modules that have called this library belong to it, by name."""
+"""The modules that have called this library, by name: True if they belong to it."""
 _MOST_NAMES: Final = 1024
 
 Helper: TypeAlias = Callable[..., object]
@@ -148,54 +148,54 @@ class Template:
 
     @property
     def expands(self) -> bool:
-        """Whether one item may become several."""
+        """True if one item may become several."""
         return self.lines.expands
 
     @property
     def drops(self) -> bool:
-        """Whether an item may become none at once."""
+        """True if an item may become none at once."""
         return self.lines.drops
 
     @property
     def absorbs(self) -> bool:
-        """Whether nothing is emitted before the end."""
+        """True if nothing is emitted before the end."""
         return self.lines.absorbs
 
     @property
     def alone(self) -> bool:
-        """Whether the result for an item depends on nothing but that item."""
+        """True if the result for an item depends on nothing but that item."""
         lines = self.lines
         ends = lines.on_start or lines.on_end or lines.on_error or lines.on_close
         return not (self.ordered or self.remembers or lines.stops or ends)
 
     @property
     def remembers(self) -> bool:
-        """Whether the result for an item may depend on those before it."""
+        """True if the result for an item may depend on those before it."""
         return bool(self.lines.state) and not self.watches
 
     @property
     def emits_at_end(self) -> bool:
-        """Whether items may follow after the upstream has completed."""
+        """True if items may follow after the upstream has completed."""
         return self.lines.emits_at_end
 
     @property
     def emits_at_start(self) -> bool:
-        """Whether items may come before the first of the upstream."""
+        """True if items may come before the first of the upstream."""
         return self.lines.emits_at_start
 
     @property
     def recovers(self) -> bool:
-        """Whether the flow may complete although its upstream has failed."""
+        """True if the flow may complete although its upstream has failed."""
         return self.lines.recovers
 
     @property
     def stops(self) -> bool:
-        """Whether the stage may end the flow before its upstream does."""
+        """True if the stage may end the flow before its upstream does."""
         return self.lines.stops
 
     @property
     def calls_user_code(self) -> bool:
-        """Whether an argument is called: such a stage must not move to another thread."""
+        """True if an argument is called: such a stage must not move to another thread."""
         return self.lines.calls_user_code
 
     def __reduce__(self) -> tuple[Any, ...]:  # Any: the declared result of object.__reduce__

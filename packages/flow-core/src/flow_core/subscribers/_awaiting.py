@@ -30,9 +30,9 @@ __all__ = ["AsyncItems", "LoopSubscriber", "await_single", "iterate_async", "run
 T = TypeVar("T")
 
 _HOLD_S: Final = 0.005
-"""How long a consumer may hold its loop before other tasks have their turn, in seconds."""
+"""The time that a consumer may hold its loop before other tasks have their turn, in seconds."""
 _MOST: Final = 256
-"""How many items to take at most until the next look at the clock."""
+"""The most items to take until the next look at the clock."""
 
 
 @final

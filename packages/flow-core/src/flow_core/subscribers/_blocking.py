@@ -27,7 +27,7 @@ __all__ = [
 T = TypeVar("T")
 
 _LOOK_EVERY_S: Final = 0.2
-"""How long the main thread waits before it checks for signals, in seconds."""
+"""The time that the main thread waits before it checks for signals, in seconds."""
 
 _WAY: Final = "use `async for item in flow`, or await the only item: `await flow.to_list()`"
 

@@ -38,7 +38,7 @@ handler of the thread that holds it may enter it, too."""
 
 
 _outlived: Final = [False]
-"""Whether there was a flow that continued when `subscribe` had returned."""
+"""True if there was a flow that continued when `subscribe` had returned."""
 _FEW: Final = 3
 _log: Final = logging.getLogger("flow_core")
 
@@ -224,7 +224,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @property
     def disposed(self) -> bool:
-        """Whether the flow has ended or was disposed of."""
+        """True if the flow has ended or was disposed of."""
         return self._ended
 
     def dispose(self) -> None:

@@ -31,7 +31,7 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
     def cache(
         self, *, size: int | None = None, ttl: Seconds | None = None, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """One run of the flow, begun by the first subscriber; all get what it gave, however late.
+        """One run of the flow, begun by the first subscriber; all get its items, however late.
 
         >>> import flow_core as flow
         >>> answer = flow.from_callable(lambda: print("asked") or 42).cache()
@@ -39,10 +39,10 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
         asked
         ([42], [42])
 
-        It is `replay` and `Connectable.auto_connect`: the run goes on when all have left, and there is
-        never another one. Late subscribers, from within its end too, get what is kept, and then the
-        rest or the end; slow ones get everything at their own pace, but with `size` the source waits
-        for them.
+        It is `replay` and `Connectable.auto_connect`: the run continues when all have left, and there
+        is never another one. Late subscribers, even from within its end, get the kept items, and then
+        the rest or the end; slow ones get everything at their own pace, but with `size` the source
+        waits for them.
 
         Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
 
@@ -74,25 +74,25 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
         again 0
         again 1
 
-        With a function that makes processors, each connection has one of its own. Those who subscribe
-        before `connect` are remembered, and get the first item; those who subscribe later get what the
-        processor gives to late ones; those who subscribe after the end wait for the next `connect`. If
-        a connection is disposed of while the source runs, its subscribers get a `DisconnectedError`:
-        nobody is left without an end. What slow and leaving subscribers get is the processor's affair.
+        With a function that makes processors, each connection has its own. Subscribers that come before
+        `connect` are kept, and get the first item; subscribers that come later get what the processor
+        gives to late ones; subscribers that come after the end wait for the next `connect`. If a
+        connection is disposed of while the source runs, its subscribers get a `DisconnectedError`, so
+        each receives an end. The processor decides what slow and leaving subscribers get.
 
         With a processor itself, all connections share it, and subscribers go straight to it. When it
-        has ended, later subscribers and connections get nothing but its end, since a processor ends
-        once; if a connection is disposed of, its subscribers hear nothing, and go on with the next
-        connection.
+        has ended, later subscribers and connections get only its end, since a processor ends once; if a
+        connection is disposed of, its subscribers do not notice, and continue with the next connection.
 
-        Demand: the processor's affair; `publish` has one that coordinates it.
+        Demand: depends on the processor; that of `publish` coordinates it.
         Thread: that of the source. Fusion: none.
 
         Args:
-            processor: a function without arguments that makes a processor (a class is one), or one.
+            processor: a function without arguments that makes a processor (such as a class), or a
+                processor.
 
         Raises:
-            TypeError: if it is neither.
+            TypeError: if `processor` is neither.
 
         Executed by flow-multicast: `flow_multicast.multicast`.
         """
@@ -115,20 +115,21 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
         [10, 20, 30, 40]
 
         Without a selector it is a `Connectable`, each connection of which has a `MulticastProcessor`:
-        an item goes out when every subscriber has asked for it. A slow subscriber holds the others
-        back, until it asks or leaves. A late one gets what comes from then on, one from within an
-        on_next the next item; after the end it waits for the next `connect`. With a selector, each
-        subscriber has a run of its own, and `selector` may use the flow that it is given several times.
+        an item goes out when every subscriber has requested it. A slow subscriber holds the others
+        back, until it requests or leaves. A late one gets the items that come from then on; one that
+        subscribes from within an on_next gets the next item; after the end it waits for the next
+        `connect`. With a selector, each subscriber has a separate run, and `selector` may use its flow
+        several times.
 
-        Demand: what all subscribers have in common; without subscribers, `prefetch` items wait
-        for the next one, also when the source has ended with these. What waits counts as taken:
-        a source that remembers across crashes what was taken, such as ``from_stream`` of flow-spark
-        with a checkpoint, does not give these items again, though no subscriber has worked on them.
-        Thread: that of the source, or of whoever requests. Fusion: none.
-        Errors: those of the source go to all. A subscriber that raises is out; the others go on.
+        Demand: the smallest demand of all subscribers. Without subscribers, `prefetch` items wait for
+        the next one, even when the source has ended with these. Items that wait count as taken: a
+        source that remembers across crashes which items were taken, such as ``from_stream`` of
+        flow-spark with a checkpoint, does not give them again, though no subscriber has handled them.
+        Thread: that of the source, or of the requester. Fusion: none.
+        Errors: those of the source go to all. A subscriber that raises is removed; the others continue.
 
         Args:
-            selector: makes a flow of the shared one. When that ends, so does the run.
+            selector: called with the shared flow; returns a flow. When that ends, so does the run.
             prefetch: items to request of the source ahead, and the most that wait.
 
         Raises:
@@ -142,7 +143,7 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def publish_value(self, value: D) -> Connectable[T_co | D]:
-        """One run of the flow for many subscribers, who all get the newest value at first.
+        """One run of the flow for many subscribers, which all get the newest value first.
 
         >>> import flow_core as flow
         >>> levels = flow.never().publish_value(1)
@@ -151,18 +152,18 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
         1
 
         Each connection has a `BehaviorProcessor`: a slow subscriber gets the newest value whenever it
-        asks, and not those in between; a late one the newest value and then every change, also from
-        within an on_next; after the end it waits for the next `connect`. Nobody is held back by another
-        one, and it goes on when all have left.
+        requests, and not those in between; a late one the newest value and then every change, also from
+        within an on_next; after the end it waits for the next `connect`. No subscriber is held back by
+        another one, and the run continues when all have left.
 
-        Demand: everything is requested of the source. Thread: that of the source, or of whoever
+        Demand: everything is requested of the source. Thread: that of the source, or of the thread that
         requests or subscribes. Fusion: none.
 
         Args:
             value: the value before the first one of the flow.
 
         Raises:
-            NoneItemError: if it is None.
+            NoneItemError: if `value` is None.
 
         Executed by flow-multicast: `flow_multicast.publish_value`.
         """
@@ -189,7 +190,7 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
         ttl: Seconds | None = None,
         clock: Clock | None = None,
     ) -> Connectable[T_co] | Flow[R]:
-        """One run of the flow for many subscribers; those who come later get what was before.
+        """One run of the flow for many subscribers; late ones get the earlier items.
 
         >>> import flow_core as flow
         >>> numbers = flow.range(5).replay(size=2)
@@ -199,23 +200,23 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
 
         Without a selector it is a `Connectable`, each connection of which has a `ReplayProcessor`: a
         slow subscriber gets everything at its own pace, but with `size` the source waits for it. A late
-        one gets what is kept, and then the rest; from within an on_next, that begins with what is kept
-        as well. One that leaves holds the source back no more; it runs on when all have left. Who
-        subscribes after the end, from within it too, gets what is kept and the end, up to
-        `Connectable.reset` or the next `connect`. With a selector, each subscriber has a run of its
-        own, and `selector` may use the flow that it is given several times.
+        one gets the kept items, and then the rest; also from within an on_next. One that leaves no
+        longer holds the source back; the run continues when all have left. A subscriber that comes
+        after the end, or within it, gets the kept items and the end, up to `Connectable.reset` or the
+        next `connect`. With a selector, each subscriber has a separate run, and `selector` may use its
+        flow several times.
 
         Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
 
         Args:
-            selector: makes a flow of the shared one. When that ends, so does the run.
+            selector: called with the shared flow; returns a flow. When that ends, so does the run.
             size: how many items to keep; None keeps all.
-            ttl: how long to keep an item; None keeps it for ever.
-            clock: what these are measured by; None is the clock of the process.
+            ttl: how long to keep an item, in seconds; None keeps it for ever.
+            clock: the clock of `ttl`; None is the clock of the process.
 
         Raises:
-            TypeError: if `selector` cannot be called, `size` is not an int or `ttl` no time.
-            ValueError: if `size` is less than 1, or `ttl` not above 0 and finite.
+            TypeError: if `selector` cannot be called, `size` is not an int or `ttl` is not a time.
+            ValueError: if `size` is less than 1, or `ttl` is not above 0 and finite.
 
         Executed by flow-multicast: `flow_multicast.replay`.
         """
@@ -239,10 +240,10 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
         over
         (None, None)
 
-        A slow subscriber holds the others back, until it asks or leaves. A late one gets what comes
-        from then on; so a source that does not wait may be over before a second one comes, who has a
-        run of its own then. When the last one has left, the source is cancelled. Who subscribes from
-        within the end begins a new run.
+        A slow subscriber holds the others back, until it requests or leaves. A late one gets the items
+        that come from then on; so a source that does not wait may have ended before a second subscriber
+        comes, which gets a separate run then. When the last one has left, the source is cancelled. A
+        subscriber that comes from within the end begins a new run.
 
         Demand, thread, errors: see `publish`. Fusion: none.
 

@@ -3011,7 +3011,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: the clock of the operator; that of the process if None.
 
         Raises:
-            TypeError: if `clock` is none.
+            TypeError: if `clock` is not a clock.
 
         Executed by flow-ops: `flow_ops.time_interval`.
         """
@@ -3089,7 +3089,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: the clock of the operator; that of the process if None.
 
         Raises:
-            TypeError: if `clock` is none.
+            TypeError: if `clock` is not a clock.
 
         Executed by flow-ops: `flow_ops.timestamp`.
         """

@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 @final
 class _Version(Generic[S]):
-    """A value, and the one that has taken its place, at 0."""
+    """A value, and its successor, at 0."""
 
     __slots__ = ("later", "value")
 
@@ -23,11 +23,11 @@ class _Version(Generic[S]):
 
 @final
 class AtomicReference(Generic[S]):
-    """A value that any thread may replace at any moment, from a finaliser, too.
+    """A value that any thread may replace at any moment, even a finaliser.
 
-    Who replaces it works the new value out from the one that is there. If another one has come
-    meanwhile, that is done again. So nobody waits for anybody, and what would be done under a lock
-    is done as a whole.
+    A thread that replaces it computes the new value from the present one. If another thread has
+    replaced that meanwhile, it computes it again. So no thread waits for another one, and a change
+    is atomic, as under a lock.
 
     >>> count = AtomicReference(1)
     >>> count.update(lambda n: n + 1)
@@ -36,7 +36,7 @@ class AtomicReference(Generic[S]):
     2
 
     Args:
-        value: the first one. It never changes itself.
+        value: the first value. The values themselves must not change.
     """
 
     __slots__ = ("_version",)
@@ -45,15 +45,16 @@ class AtomicReference(Generic[S]):
         self._version: _Version[S] = _Version(value)
 
     def get(self) -> S:
-        """The value that is there now."""
+        """Return the present value."""
         return self._last().value
 
     def update(self, change: Callable[[S], S]) -> tuple[S, S]:
         """Replace the value.
 
         Args:
-            change: makes the new value from the old one, or returns the old one. Called again if
-                another value has come meanwhile: what it found before does not count then.
+            change: returns the new value for the old one, or the old one. It is called again if
+                another thread has replaced the value meanwhile: its earlier result does not count
+                then.
 
         Returns:
             The value before, and the value now; the same object twice if there was no change.

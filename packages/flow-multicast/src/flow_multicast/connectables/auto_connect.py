@@ -1,4 +1,4 @@
-"""`Connectable.auto_connect`: the subscriber that makes the number full starts the run."""
+"""`Connectable.auto_connect`: the subscriber that completes the number starts the run."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ def auto_connected(
 
 
 class _Count(NamedTuple, Generic[T]):
-    """What is known of those who have come."""
+    """The subscribers that have come."""
 
     left: int
     """How many are missing; below 0 if more have come."""
     connection: Disposable | None = None
-    """The run, as soon as nothing keeps it from running."""
+    """The run, once nothing keeps it from running."""
     spare: tuple[_Waiting[T], ...] = ()
-    """Who came while the last one was connecting: should that fail, they try in turn."""
+    """Subscribers that came while the last one was connecting: if that fails, they try in turn."""
 
 
 @final
 class AutoConnected(Publisher[T]):
-    """Counts those who subscribe.
+    """Counts subscribers.
 
     Args:
-        connectable: what they subscribe to.
-        subscribers: how many it takes to connect.
-        on_connect: gets the connection.
+        connectable: the connectable.
+        subscribers: how many it needs to connect.
+        on_connect: called with the connection.
     """
 
     __slots__ = ("_connectable", "_count", "_on_connect", "_subscribers")
@@ -76,7 +76,7 @@ class AutoConnected(Publisher[T]):
 
     @property
     def upstreams(self) -> tuple[object, ...]:
-        """What the connectable runs; for `flow explain`."""
+        """The upstreams of the connectable; for `flow explain`."""
         return self._connectable.upstreams
 
     @override
@@ -85,7 +85,7 @@ class AutoConnected(Publisher[T]):
         if self._last() is not None:
             self._connectable.join(downstream, self._last)
             return
-        # It may be the one that connects, and has to hear when that fails.
+        # It may be the one that connects, and has to get the error if that fails.
         waiting: _Waiting[T] = (
             _ConditionalWaiting(downstream)
             if isinstance(downstream, ConditionalSubscriber)
@@ -110,7 +110,10 @@ class AutoConnected(Publisher[T]):
                 failed.fail(error)
 
     def _next(self) -> _Waiting[T] | None:
-        """Who is to connect when one has failed to; the next subscriber, if nobody is there."""
+        """Return the subscriber that connects after one has failed to.
+
+        If there is none, the next to come.
+        """
         found: list[_Waiting[T]] = []
 
         def tried(count: _Count[T]) -> _Count[T]:
@@ -122,7 +125,7 @@ class AutoConnected(Publisher[T]):
         return found[0] if found else None
 
     def connect(self) -> None:
-        """Connect, and remember that run."""
+        """Connect, and keep that run."""
         self._connectable.connect_until_begun(self._connected)
 
     def _last(self) -> Disposable | None:
@@ -144,7 +147,7 @@ class AutoConnected(Publisher[T]):
 
 
 class _Waiting(Relay[T]):
-    """One of those who are waited for."""
+    """One of the subscribers that it waits for."""
 
     __slots__ = ()
 
@@ -155,7 +158,7 @@ class _Waiting(Relay[T]):
 
     @override
     def over(self, *, cancelled: bool) -> None:
-        """Who has left counts as well."""
+        """Do nothing: a subscriber that has left counts as well."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""What all connectables of this package are made of."""
+"""The base of all connectables of this package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ConnectableBase(Connectable[T], Generic[T]):
-    """What connectables have in common that are made of `join` and `connect`.
+    """The base of connectables that are built on `join` and `connect`.
 
     >>> import flow_core as flow
     >>> numbers = flow.range(1, 4).publish()
@@ -48,10 +48,9 @@ class ConnectableBase(Connectable[T], Generic[T]):
         """Subscribe; before, during or after a run.
 
         Args:
-            subscriber: who subscribes.
-            last: gives the last run that there is to be, if there is one: when that is over and
-                no other one has begun, the subscriber hears its end, and does not wait for the
-                next.
+            subscriber: the subscriber.
+            last: returns the last run that will be, if there is one: when that has ended and no
+                other one has begun, the subscriber gets its end, and does not wait for the next.
 
         Returns:
             The connection that serves the subscriber, now or when `connect` is called.
@@ -64,7 +63,9 @@ class ConnectableBase(Connectable[T], Generic[T]):
 
     @final
     def connect_until_begun(self, callback: Callable[[Disposable], object]) -> None:
-        """Connect for those who wait; again, if another one has disposed of that before it began.
+        """Connect for the waiting subscribers.
+
+        Again, if another thread has disposed of that before it began.
 
         Args:
             callback: see `connect`.
@@ -75,35 +76,35 @@ class ConnectableBase(Connectable[T], Generic[T]):
 
     @property
     def upstreams(self) -> tuple[object, ...]:
-        """What is run; for `flow explain`."""
+        """The source; for `flow explain`."""
         return ()
 
     @override
     def reset(self) -> None:
-        """There is nothing to forget."""
+        """Do nothing: there is nothing to forget."""
 
     def current(self, connection: Disposable) -> Disposable:
-        """What those wait for now who have waited for `connection`, if that never began."""
+        """Return the connection that subscribers of `connection` wait for, if that never began."""
         return connection
 
     def run(self, connection: Disposable) -> object:
-        """What identifies the run that those get who wait for `connection`.
+        """Return the identity of the run for subscribers that wait for `connection`.
 
         It is the same for one that was disposed of before it began, and for the one after that.
         """
         return connection
 
     def kept(self) -> Disposable | None:
-        """The last run, if its source has ended and newcomers go to it all the same."""
+        """Return the last run, if its source has ended and newcomers still go to it."""
         return None
 
     def detach(self, connection: Disposable) -> Callable[[], object]:
-        """Keep newcomers from joining a connection: it is to be disposed of, or not to be `kept`.
+        """Keep newcomers from joining a connection: it will be disposed of, or must not be `kept`.
 
-        Called by several threads, or several times, for the same one.
+        May be called by several threads, or several times, for the same one.
 
         Returns:
-            What disposes of it.
+            A function that disposes of it.
         """
         return connection.dispose
 

@@ -1,4 +1,4 @@
-"""One run of a connectable: who waits for it, what serves them, and the link to the source."""
+"""One run of a connectable: the waiting subscribers, the processor, and the link to the source."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ R = TypeVar("R")
 
 
 class DisconnectedError(FlowError):
-    """The connection that a subscriber was served by was disposed of, while its source ran."""
+    """The connection of a subscriber was disposed of, while its source ran."""
 
 
 @final
@@ -65,7 +65,7 @@ COMPLETED: Final = Completed()
 
 
 class State(enum.Enum):
-    """How far a connection is."""
+    """The states of a connection."""
 
     GATHERING = "subscribers wait for connect()"
     STARTING = "connect() is at work"
@@ -75,10 +75,10 @@ class State(enum.Enum):
 
 @final
 class Connection(Disposable, Generic[T, R]):
-    """What `connect` returns: disposing of it stops the source.
+    """The result of `connect`: disposing of it stops the source.
 
-    One that is disposed of before it begins makes room for another one, for which those wait then
-    who have waited for it. Both are of the same epoch.
+    If a connection is disposed of before it begins, a new one replaces it and takes over its
+    waiting subscribers. Both belong to the same epoch.
 
     Args:
         owner: the connectable.
@@ -95,31 +95,32 @@ class Connection(Disposable, Generic[T, R]):
         *,
         begun: bool = False,
     ) -> None:
-        self._owner = weakref.ref(owner)  # which has this; as long as this runs, its feeder has it
+        # The connectable refers to this; while this runs, its feeder refers to the connectable.
+        self._owner = weakref.ref(owner)
         self._ends: dict[int, list[BaseException | Completed]] = {}
-        """How it has ended, at 0; the first one who says so is right."""
+        """The outcome, at 0. The first writer wins."""
         self.epoch: Final[int] = 0 if before is None else before.epoch + begun
         self.members: Final[dict[Member[R], None]] = (
             {} if before is None or begun else before.members
         )
-        """Those who wait for a processor; whoever takes one out serves it."""
+        """The subscribers that wait for a processor; the thread that removes one serves it."""
         self.trace: TracebackType | Empty | None = EMPTY
-        """The traceback of an `outcome` that is an error, when the processor has told it."""
+        """The traceback of an `outcome` that is an error, when the processor has sent it."""
 
     @property
     def outcome(self) -> BaseException | Completed | None:
-        """How it has ended, for those who come too late and have no run to wait for."""
+        """Return the outcome, for subscribers that come too late and have no run to wait for."""
         ends = self._ends.get(0)
         return None if ends is None else ends[0]
 
     def close(self, outcome: BaseException | Completed) -> bool:
-        """Say how it has ended; whether nobody has said so before."""
+        """Set the outcome; return whether no other thread has set it before."""
         mine = [outcome]
         return self._ends.setdefault(0, mine) is mine
 
     @property
     def state(self) -> State:
-        """How far it is."""
+        """The state."""
         owner = self._owner()
         if owner is None or self.outcome is not None:
             return State.OVER
@@ -128,11 +129,11 @@ class Connection(Disposable, Generic[T, R]):
     @property
     @override
     def disposed(self) -> bool:
-        """Also True when the source has ended."""
+        """True also when the source has ended."""
         return self.state is State.OVER
 
     def dispose(self) -> None:
-        """Cancel the source. What that means for subscribers, the connectable says."""
+        """Cancel the source. The connectable decides what that means for subscribers."""
         owner = self._owner()
         if owner is not None:
             owner.disconnect(self)
@@ -152,14 +153,14 @@ class Connection(Disposable, Generic[T, R]):
 
 
 class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
-    """A subscriber that came before its processor, and has a subscription all the same (C24).
+    """A subscriber that came before its processor, and has a subscription already (C24).
 
-    What it requests adds up until the processor comes; a cancel takes it off the list.
+    Its requests add up until the processor comes; a cancel removes it from the list.
 
     Args:
         downstream: the subscriber.
         owner: the connectable, with the list that this is on.
-        subscriber: who subscribed, for statistics.
+        subscriber: the user's subscriber, for statistics.
     """
 
     __slots__ = (
@@ -183,20 +184,20 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         self._downstream: CoreSubscriber[R] | None = downstream
         self._owner = weakref.ref(owner)
         self._introduced = False
-        """on_subscribe has returned, so that other signals may follow (§1.9)."""
+        """True when on_subscribe has returned, so that other signals may follow (§1.9)."""
         self._asked: list[int] = []
         """Amounts that were requested before there was a processor."""
         self._link: dict[int, Subscription] = {}
         """The processor's subscription, at 0, or an `_Ended`: whichever comes first."""
         self._bad: list[ValueError] = []
-        """What is to be told because of a request; by whoever takes it out."""
+        """The error of a bad request; the thread that removes it sends it."""
         self.subscriber: Subscriber[R] | None = subscriber
         self.connection: weakref.ref[Connection[Any, R]] | None = None
-        """What serves it, or will; for statistics."""
+        """The connection that serves it, or will; for statistics."""
 
     @property
     def gone(self) -> bool:
-        """Whether it has cancelled, or requested what cannot be."""
+        """Return whether it has cancelled, or made a bad request."""
         return isinstance(self._link.get(0), _Ended)
 
     @override
@@ -213,7 +214,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         self._tell()
 
     def _tell(self) -> None:
-        """Tell of a request that cannot be, as soon as that is allowed."""
+        """Send the error of a bad request, as soon as that is allowed."""
         if self._introduced:
             try:
                 bad = self._bad.pop()
@@ -224,16 +225,16 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
                 downstream.on_error(bad)
 
     def _taken(self) -> CoreSubscriber[R] | None:
-        """Let go of the subscriber (§3.13), and return it."""
+        """Drop the subscriber (§3.13), and return it."""
         downstream, self._downstream = self._downstream, None
         self.subscriber = None
         return downstream
 
     def turn_away(self, run: Connection[Any, R]) -> None:
-        """Tell the end of a run that is over, since no other one is to come."""
+        """Send the end of a run that has ended, since no other one will come."""
         mark = _Ended()
         if self._link.setdefault(0, mark) is not mark:
-            return  # it has had enough
+            return  # it has cancelled
         downstream, end = self._taken(), run.outcome
         if downstream is None:
             return
@@ -241,7 +242,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
             downstream.on_error(DisconnectedError(*end.args))
         elif isinstance(end, BaseException):
             if run.trace is not EMPTY:
-                end.__traceback__ = run.trace  # whoever raised it before has added to it (X14)
+                end.__traceback__ = run.trace  # raising it before has added to it (X14)
             downstream.on_error(end)
         else:
             downstream.on_complete()
@@ -257,18 +258,18 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         )
 
     def _leave(self) -> None:
-        """Take this off the list."""
+        """Remove this from the list."""
         owner = self._owner()
         if owner is not None:
             owner.leave(self)
 
-    # -- towards the downstream
+    # -- for the downstream
 
     @override
     def request(self, n: int, /) -> None:
         upstream = self._link.get(0)
         if upstream is not None:
-            upstream.request(n)  # which answers a bad one, too
+            upstream.request(n)  # it also handles a bad request
             return
         bad = bad_request(n)
         if bad is None:
@@ -276,11 +277,12 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
             asked.append(n)
             if len(asked) > MANY:
                 asked.append(self._added_up())
-            upstream = self._link.get(0)  # read after that: `on_subscribe` does it the other way
+            # Read after that: `on_subscribe` does it in the other order.
+            upstream = self._link.get(0)
             if upstream is not None:
                 self._forward(upstream)
             return
-        # From now on no processor is let in, so that the error is alone (§1.3).
+        # From now on no processor is let in, so the error is the only signal (§1.3).
         mark = _Ended()
         upstream = self._link.setdefault(0, mark)
         if upstream is not mark:
@@ -291,7 +293,10 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         self._tell()
 
     def _added_up(self) -> int:
-        """The sum of the amounts that wait; each is passed on by whoever takes it out."""
+        """Return the sum of the waiting amounts.
+
+        Each is passed on by the thread that removes it.
+        """
         n = 0
         while self._asked:
             try:
@@ -301,7 +306,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         return n
 
     def _forward(self, upstream: Subscription) -> None:
-        """Request what was requested before."""
+        """Request the demand so far."""
         n = self._added_up()
         if n:
             upstream.request(n)
@@ -315,11 +320,11 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         if upstream is not mark:
             hooks.cancel(upstream)
 
-    # -- from the processor
+    # -- for the processor
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The downstream has had its own."""
+        """Keep the subscription: the downstream has had its own."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._link.setdefault(0, subscription) is not subscription:
@@ -337,7 +342,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
 
     @override
     def receiver(self) -> Callable[[R], object]:
-        """No frame of this one is between the two it links."""
+        """Return the function of the downstream: no frame of this is between the two it links."""
         downstream = self._downstream
         return self.on_next if downstream is None else downstream.receiver()
 
@@ -361,7 +366,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         return downstream is not None and downstream.on_next_raised(error)
 
     def _ended(self) -> CoreSubscriber[R] | None:
-        """The processor is done with this one: nothing of it is kept, whoever keeps this."""
+        """Drop everything: the processor has ended this, which may be kept longer."""
         self._link[0] = _Ended()
         self.connection = None
         return self._taken()
@@ -369,17 +374,17 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
 
 @final
 class _Ended(Subscription):
-    """A subscription that is over."""
+    """A subscription that has ended."""
 
     __slots__ = ()
 
     @override
     def request(self, n: int, /) -> None:
-        """Nothing happens (§3.6)."""
+        """Do nothing (§3.6)."""
 
     @override
     def cancel(self) -> None:
-        """Nothing happens (§3.7)."""
+        """Do nothing (§3.7)."""
 
 
 @final
@@ -399,16 +404,16 @@ class ConditionalMember(Member[R], ConditionalSubscriber[R]):
 
 @final
 class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T, R]):
-    """Between the source and the processor of one connection: knows when it is over.
+    """Stands between the source and the processor of one connection: notices when it has ended.
 
-    The connection is given up before the processor hears of the end (C16, C31): whoever subscribes
-    or connects because of the end is part of the next run. The processor is called by one thread at
-    a time, also when the connection is disposed of while it takes an item.
+    The connection is given up before the processor gets the end (C16, C31): a subscriber that
+    subscribes or connects because of the end is part of the next run. The processor is called by
+    one thread at a time, also when the connection is disposed of while it takes an item.
 
     Args:
         owner: the connectable.
         connection: the run.
-        processor: what is fed.
+        processor: the processor that it feeds.
     """
 
     __slots__ = (
@@ -435,20 +440,20 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         self._connection = connection
         self._processor: CoreSubscriber[T] | Processor[T, R] | None = processor
         self._vacant = [True]
-        """Whoever takes it out has the place of the upstream."""
+        """Not empty until there is an upstream: the one that pops the entry is."""
         self.upstream: Subscription | None = None
         self._inbox: deque[T] = deque()
-        """Items of a source that answers a request within its on_next; at most as many as that."""
+        """Items of a source that answers a request within its on_next; bounded by the request."""
         self._ends: dict[int, list[BaseException | Completed | None]] = {}
-        """Why nothing more is taken from the source, at 0: what is to be told to the processor,
-        after the inbox. The first one who says so is right."""
+        """The reason why no more is taken from the source, at 0: the end for the processor, after
+        the inbox. The first writer wins."""
         self._stopped = False
-        """Not by the source's end, so that what is in the inbox is not wanted either."""
+        """True if that is not the source's end, so that the inbox is dropped, too."""
         self._home: Home | None = None
 
     @property
     def over(self) -> bool:
-        """Whether the source has ended, or is not wanted any more."""
+        """Return whether the source has ended, or is not needed any more."""
         return bool(self._ends)
 
     @override
@@ -462,9 +467,10 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         )
 
     def belong(self, members: Iterable[Member[R]]) -> None:
-        """Be at home in the loop of the first who waits; in that of this thread, if nobody does.
+        """Use the home of the first waiting subscriber; if there is none, that of this thread.
 
-        It is a home of its own: who leaves does not wait for what runs for the others.
+        It is a separate home: a subscriber that leaves does not wait for tasks that run for the
+        others.
         """
         first = next((member for member in members if not member.gone), None)
         home = current_home() if first is None else first.home()
@@ -474,11 +480,11 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
     def home(self) -> Home | None:
         return self._home
 
-    # -- from the source
+    # -- for the source
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The source's subscription is never forwarded (F35)."""
+        """Keep the source's subscription: it is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         try:
@@ -508,7 +514,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
     def receiver(self) -> Callable[[T], object]:
         """See `CoreSubscriber.receiver`.
 
-        Processors that may hear of an end while they take an item need nobody before them.
+        Processors that allow an end while they take an item need no guard before them.
         """
         processor = self._processor
         if isinstance(processor, (HotProcessor, MulticastProcessor)):
@@ -532,7 +538,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         return True
 
     def _finish(self, end: BaseException | Completed) -> bool:
-        """The source has ended: tell the processor, when it has taken what is in the inbox."""
+        """Note that the source has ended; the processor gets the end after the inbox."""
         mine: list[BaseException | Completed | None] = [end]
         if self._ends.setdefault(0, mine) is not mine:
             return False
@@ -547,7 +553,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         else:
             processor.on_next(item)
 
-    # -- from the processor
+    # -- for the processor
 
     @override
     def request(self, n: int, /) -> None:
@@ -557,7 +563,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
 
     @override
     def cancel(self) -> None:
-        """The processor wants no more, so that this run is over."""
+        """Cancel the source: the processor needs no more, so this run has ended."""
         self._stopped = True
         self._ends.setdefault(0, [None])
         upstream, self.upstream = self.upstream, None
@@ -566,10 +572,10 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
             hooks.cancel(upstream)
         self._owner.ended(self._connection, None)
 
-    # -- from the connection
+    # -- for the connection
 
     def disconnect(self, error: BaseException | None) -> None:
-        """Cancel the source; then tell the processor of `error`, when its on_next has returned."""
+        """Cancel the source; then send `error` to the processor, when its on_next has returned."""
         mine: list[BaseException | Completed | None] = [error]
         if self._ends.setdefault(0, mine) is not mine:
             return  # the source has ended, and its end is on the way
@@ -595,7 +601,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         end, ends[0] = ends[0], None
         processor, self._processor = self._processor, None
         self._owner.ended(self._connection, end)
-        if processor is None:  # it has had enough just before
+        if processor is None:  # it has cancelled just before
             if isinstance(end, BaseException) and not self._stopped:
                 hooks.drop_error(end)
         elif isinstance(end, BaseException):

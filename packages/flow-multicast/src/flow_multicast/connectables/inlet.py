@@ -23,13 +23,13 @@ R = TypeVar("R")
 
 @final
 class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
-    """The one upstream that a processor has: a processor takes no second one (§2.5).
+    """The one upstream of a processor: a processor takes no second one (§2.5).
 
-    What the processor has requested of a connection and not got from it, the next connection owes.
+    The demand of the processor that one connection has not met is passed to the next one.
     Connections, their items and their ends are mail, in the order in which they come.
 
     Args:
-        processor: what is fed.
+        processor: the processor that it feeds.
     """
 
     __slots__ = (
@@ -50,13 +50,14 @@ class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
         super().__init__()
         self._processor = processor
         self._inbox: deque[tuple[Link[T, R], T | Empty, Subscription | _End | None]] = deque()
-        """What has come: an item, a connection that begins, one that ends, or one that is over."""
+        """The mail: an item, a connection that begins, one that ends, or one that was disposed
+        of."""
         self._asked: list[int] = []
         """Amounts that were requested, and that the drain has not added up yet."""
         self._refused = False
-        """The processor wants nothing, or nothing more."""
+        """True if the processor takes nothing, or nothing more."""
         self._upstream: Subscription | None = None
-        # Changed by the drain only.
+        # Only the drain changes these.
         self._introduced = False
         self._outstanding = 0
         self._newest = 0
@@ -64,29 +65,29 @@ class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
         self._current: Link[T, R] | None = None
         self._ended = False
 
-    # -- from the connections
+    # -- for the connections
 
     def attach(self, link: Link[T, R], upstream: Subscription) -> None:
-        """A connection begins; the one before is over."""
+        """Begin a connection; the one before has ended."""
         self._inbox.append((link, EMPTY, upstream))
         self.signal()
 
     def put(self, link: Link[T, R], item: T) -> None:
-        """An item of a connection."""
+        """Take an item of a connection."""
         self._inbox.append((link, item, None))
         self.signal()
 
     def end(self, link: Link[T, R], error: BaseException | None) -> None:
-        """The source of a connection has ended: so does the processor (C17)."""
+        """End the processor: the source of a connection has ended (C17)."""
         self._inbox.append((link, EMPTY, _End(error)))
         self.signal()
 
     def pull(self, link: Link[T, R]) -> None:
-        """A connection is over, without an end."""
+        """Note that a connection has ended, without an end for the processor."""
         self._inbox.append((link, EMPTY, None))
         self.signal()
 
-    # -- from the processor
+    # -- for the processor
 
     @override
     def request(self, n: int, /) -> None:
@@ -96,7 +97,7 @@ class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
             return
         upstream = self._upstream
         if upstream is not None:
-            upstream.request(n)  # which answers
+            upstream.request(n)  # it reports the error
 
     @override
     def cancel(self) -> None:
@@ -144,7 +145,7 @@ class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
                 self._begin(link, what)
 
     def _ask(self) -> None:
-        """Request what the processor has requested."""
+        """Request the processor's demand."""
         asked, n = self._asked, 0
         while count := len(asked):
             n += sum(asked[:count])
@@ -164,7 +165,7 @@ class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
             self._end(error, told=not self._refused and not self._ended)
 
     def _begin(self, link: Link[T, R], upstream: Subscription) -> None:
-        """A connection begins; the source of an older one may have been at its on_subscribe."""
+        """Begin a connection; the source of an older one may have been in its on_subscribe."""
         if self._refused or self._ended or link.pulled or link.number <= self._newest:
             hooks.cancel(upstream)
             return
@@ -203,12 +204,13 @@ class _End:
 
 @final
 class _WeakSubscription(Subscription, Scannable):
-    """What the processor has of its inlet. If it had more, both would be a cycle."""
+    """The processor's reference to its inlet. A stronger one would make a cycle."""
 
     __slots__ = ("_inlet",)
 
     def __init__(self, inlet: Inlet[Any, Any]) -> None:  # Any: no items pass here
-        self._inlet = weakref.ref(inlet)  # which lives in its connectable, and in what runs
+        # Its connectable keeps it, and the running connection does.
+        self._inlet = weakref.ref(inlet)
 
     @override
     def request(self, n: int, /) -> None:
@@ -235,7 +237,7 @@ class Link(CoreSubscriber[T], Generic[T, R]):
     """The end of one connection that is put into an `Inlet`.
 
     Args:
-        inlet: where the signals go, until another connection is there.
+        inlet: gets the signals, until another connection is there.
         number: greater than those of the connections before.
     """
 
@@ -245,7 +247,7 @@ class Link(CoreSubscriber[T], Generic[T, R]):
         self._inlet = inlet
         self.number: Final = number
         self.pulled = False
-        """The inlet's affair."""
+        """Used by the inlet."""
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -264,5 +266,5 @@ class Link(CoreSubscriber[T], Generic[T, R]):
         self._inlet.end(self, None)
 
     def pull(self) -> None:
-        """Nothing more is wanted of this connection."""
+        """Stop: no more of this connection is needed."""
         self._inlet.pull(self)

@@ -1,4 +1,4 @@
-"""`multicast` and its kin: connectables that a processor serves."""
+"""`multicast` and its kin: connectables with a processor."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ R = TypeVar("R")
 
 
 def _no_run() -> None:
-    """Nothing has run before."""
+    """Return None: there was no run before."""
 
 
 class _Stage(NamedTuple, Generic[T, R]):
-    """The connection that newcomers get, and how far it is; those before are over."""
+    """The connection for newcomers, and its state; those before have ended."""
 
     connection: Connection[T, R]
     state: State
     processor: Processor[T, R] | None
-    """What serves newcomers; None if they have to wait for it."""
+    """The processor for newcomers; None if they have to wait for it."""
     feeder: Feeder[T, R] | None = None
-    """What feeds it, while it runs."""
+    """The feeder of the processor, while it runs."""
 
 
 @final
@@ -59,15 +59,15 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
     """Runs `source` for all subscribers, through a processor.
 
     Args:
-        source: what is run once per connection.
-        factory: makes a processor for each connection. Those who subscribe before are remembered,
-            and served from the first item on (C19).
-        processor: one that serves all connections, in the place of `factory`: subscribers go
-            straight to it; once it has ended, there is nothing more to get (C17).
-        keeps: whether who subscribes after the end still goes to the processor of the last run, up
-            to `reset` or the next `connect`; otherwise he waits for the next run.
-        label: for messages.
-        name: for statistics.
+        source: the flow that is run once per connection.
+        factory: makes a processor for each connection. Subscribers that came before are kept, and
+            served from the first item on (C19).
+        processor: a processor for all connections, in place of `factory`: subscribers go straight
+            to it; once it has ended, they get only its end (C17).
+        keeps: whether a subscriber that comes after the end still goes to the processor of the last
+            run, up to `reset` or the next `connect`; otherwise it waits for the next run.
+        label: the operator, for messages.
+        name: the operator, for statistics.
     """
 
     __slots__ = (
@@ -107,7 +107,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
 
     @property
     def upstreams(self) -> tuple[object, ...]:
-        """What is run; for `flow explain`."""
+        """The source; for `flow explain`."""
         return (self._source,)
 
     @override
@@ -119,7 +119,8 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
     ) -> Connection[T, R]:
         downstream = core_subscriber(subscriber)
         connection, state, processor, _ = self._stage.get()
-        # Items may wait in a run whose source has ended; without those, there is a next run.
+        # Items may wait in a run whose source has ended; otherwise, subscribers wait for the next
+        # run.
         if state is State.OVER and not self._keeps and not _waits(processor):
             self.reset()
             connection, state, processor, _ = self._stage.get()
@@ -135,10 +136,10 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         return self._joined(member, last)
 
     def _joined(self, member: Member[R], last: Callable[[], Disposable | None]) -> Connection[T, R]:
-        """Have somebody wait for a processor, or serve him if there is one by now."""
+        """Have a subscriber wait for a processor, or serve it if there is one by now."""
         while True:
-            # First it is on the list, and then it looks whether that is still in use: who begins
-            # a run does the same the other way round.
+            # The member is put on the list first, and then this checks whether the list is still in
+            # use: a thread that begins a run does the same in the other order.
             connection = self._stage.get().connection
             member.connection = weakref.ref(connection)
             members = connection.members
@@ -149,29 +150,29 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
                 if stage.processor is None:
                     break
             if members.pop(member, EMPTY) is EMPTY:
-                return connection  # whoever has begun it serves this one
+                return connection  # the thread that has begun it serves this one
             if stage.processor is not None and stage.connection is connection:
                 stage.processor.subscribe(member)
                 return connection
-        if member.gone:  # and may have looked for itself on the list before it was there
+        if member.gone:  # it may have looked for itself on the list before it was there
             members.pop(member, None)
         elif stage.state is State.GATHERING:
             before = last()
             if isinstance(before, Connection) and before.outcome is not None:
-                # There is no run to wait for. It was handed out by this object.
+                # There is no run to wait for. This object made it.
                 over = cast("Connection[T, R]", before)
                 if members.pop(member, EMPTY) is not EMPTY:
                     member.turn_away(over)
         return connection
 
     def leave(self, member: Member[R]) -> None:
-        """Who waits has had enough."""
+        """Remove a waiting subscriber, which has cancelled."""
         self._stage.get().connection.members.pop(member, None)
 
     @override
     def connect(self, callback: Callable[[Disposable], object] | None = None) -> Disposable:
         def begin(stage: _Stage[T, R]) -> _Stage[T, R]:
-            if stage.state is State.OVER:  # kept for those who come late
+            if stage.state is State.OVER:  # kept for late subscribers
                 stage = self._after(stage)
             if stage.state is not State.GATHERING:
                 return stage
@@ -179,7 +180,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
 
         before, stage = self._stage.update(begin)
         first = stage is not before
-        del before  # what that keeps is not kept while the next run fills another one
+        del before  # so that its items are not kept while the next run fills another processor
         connection = stage.connection
         if first:
             self._start(connection, callback)
@@ -188,13 +189,16 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         return connection
 
     def _after(self, stage: _Stage[T, R]) -> _Stage[T, R]:
-        """What is over makes room; those who still wait in it go on waiting."""
+        """Return the successor of what has ended.
+
+        Subscribers that still wait in it continue to wait.
+        """
         begun = stage.state is not State.STARTING
         later: Connection[T, R] = Connection(self, stage.connection, begun=begun)
         return _Stage(later, State.GATHERING, self._fixed)
 
     def _move(self, connection: Connection[T, R], *states: State) -> _Stage[T, R] | None:
-        """Make room for another connection, if that is in one of the states; how it was then."""
+        """Replace a connection, if that is in one of the states; return its state before."""
 
         def move(stage: _Stage[T, R]) -> _Stage[T, R]:
             if stage.connection is connection and stage.state in states:
@@ -212,8 +216,8 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             if callback is not None:
                 callback(connection)
         except BaseException:
-            # The next connect() tries again (C35, C36), and whoever was given this one cannot stop
-            # that (C09).
+            # The next connect() tries again (C35, C36), and code that was given this one cannot
+            # stop that (C09).
             self._move(connection, State.STARTING)
             raise
         link = None if self._inlet is None else Link(self._inlet, connection.epoch + 1)
@@ -225,7 +229,8 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             return _Stage(connection, State.RUNNING, processor, feeder)
 
         before, after = self._stage.update(run)
-        if before is after:  # disposed of meanwhile; those who wait were moved on (C13, C32)
+        # Disposed of meanwhile; the waiting subscribers were moved on (C13, C32).
+        if before is after:
             return
         del before, after
         waiting = connection.members
@@ -254,7 +259,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         return processor
 
     def ended(self, connection: Connection[T, R], end: BaseException | Completed | None) -> None:
-        """The run has ended; `end` is None if its processor has stopped it."""
+        """Note that the run has ended; `end` is None if its processor has stopped it."""
         current, state, processor, _ = self._stage.get()
         if current is not connection or state is not State.RUNNING:
             return
@@ -271,7 +276,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             self._move(connection, State.RUNNING)
 
     def told(self, connection: Connection[T, R]) -> None:
-        """The processor knows of the end: it is let go of, unless items wait in it (C06)."""
+        """Drop the processor, which has got the end, unless items wait in it (C06)."""
         if isinstance(connection.outcome, BaseException):
             connection.trace = release_frames(connection.outcome)
         stage = self._stage.get()
@@ -285,7 +290,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         return stage.connection if stage.state is State.OVER else None
 
     def state_of(self, connection: Connection[T, R]) -> State:
-        """How far a connection of this object is."""
+        """Return the state of a connection of this object."""
         stage = self._stage.get()
         return stage.state if stage.connection is connection else State.OVER
 
@@ -293,15 +298,15 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
     def detach(self, connection: Disposable) -> Callable[[], object]:
         if not isinstance(connection, Connection):
             return connection.dispose
-        ours = cast("Connection[T, R]", connection)  # handed out by this object
+        ours = cast("Connection[T, R]", connection)  # made by this object
         return _nothing if self._move(ours, State.OVER) is not None else self._detach(ours)
 
     def disconnect(self, connection: Connection[T, R], *, tell: bool = True) -> None:
-        """Cancel the source of a connection, unless that is over.
+        """Cancel the source of a connection, unless that has ended.
 
         Args:
-            connection: one of this object.
-            tell: whether its subscribers hear of it, if it had a processor of its own.
+            connection: a connection of this object.
+            tell: whether its subscribers get an error, if it had its own processor.
         """
         self._detach(connection, tell=tell)()
 
@@ -313,7 +318,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             f"{self._label}: its connection was disposed of while the source ran"
         )
         connection.close(error)
-        # Somebody else may have said so who has not come to this yet.
+        # Another thread may have done so, and not have come to this yet.
         before = self._move(connection, State.STARTING, State.RUNNING)
         feeder = None if before is None else before.feeder
         if feeder is None:
@@ -325,7 +330,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
     def current(self, connection: Disposable) -> Disposable:
         if not isinstance(connection, Connection):
             return connection
-        ours = cast("Connection[T, R]", connection)  # handed out by this object
+        ours = cast("Connection[T, R]", connection)  # made by this object
         stage = self._stage.get()
         same = stage.connection.epoch == ours.epoch
         waits = stage.state is not State.GATHERING or bool(ours.members)
@@ -344,14 +349,14 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         return self.statistics_of(self._stage.get().connection)
 
     def statistics_of(self, connection: Connection[T, R]) -> Statistics:
-        """See `Connectable.statistics`; of one connection."""
+        """Return the statistics of one connection; see `Connectable.statistics`."""
         current, state, processor, feeder = self._stage.get()
         members = [*connection.members]
         if current is not connection:
             state, members, processor, feeder = State.OVER, [], None, None
         waiting = [member.subscriber for member in members]
         found = processor.statistics() if isinstance(processor, Scannable) else None
-        # Processors of others need not tell anything.
+        # Other processors need not have statistics.
         told = found or Statistics(operator="")
         return Statistics(
             operator=repr(self),
@@ -372,15 +377,15 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
 
 
 def _who(subscriber: object) -> object:
-    """Who has subscribed, also if that was before there was a processor."""
+    """Return the user's subscriber, even if it came before there was a processor."""
     if isinstance(subscriber, Member):
-        member = cast("Member[object]", subscriber)  # of whatever items
+        member = cast("Member[object]", subscriber)  # of any type of items
         return member.subscriber or member
     return subscriber
 
 
 def _waits(processor: object) -> bool:
-    """Whether items wait in a processor for subscribers to get them (C06)."""
+    """Return whether items wait in a processor until subscribers get them (C06)."""
     found = processor.statistics() if isinstance(processor, Scannable) else None
     if found is None or not found.buffered:
         return False

@@ -44,42 +44,43 @@ def ref_counted(
 
 
 class _Run(NamedTuple):
-    """What is known of one run."""
+    """The state of one run."""
 
     connection: Disposable
-    """What stands for it."""
+    """The connection that stands for it."""
     subscribers: int = 0
     connected: bool = False
-    """Somebody has connected, or is about to."""
+    """True when a subscriber has connected, or is about to."""
     begun: bool = False
-    """Nothing can keep it from running any more."""
-    waiting: tuple[_Counted[Any], ...] = ()  # Any: of any items
-    """Who came while another one was about to connect: should that fail, they try in turn."""
+    """True when nothing can keep it from running any more."""
+    waiting: tuple[_Counted[Any], ...] = ()  # Any: items of any type
+    """Subscribers that came while another one was about to connect: if that fails, they try in
+    turn."""
     home: Home | Empty | None = EMPTY
-    """That of the first subscriber."""
+    """The home of the first subscriber."""
     grace: _Grace | None = None
     """Measures for how long no subscriber has been left."""
 
 
 class _Runs(NamedTuple):
-    """What is known of all runs."""
+    """The state of all runs."""
 
     joining: tuple[_Counted[Any], ...] = ()
-    """Those who are just subscribing."""
+    """Subscribers that are just subscribing."""
     runs: Mapping[object, _Run] = {}
     stopping: tuple[Disposable, ...] = ()
-    """Those that nobody may join any more; whoever comes sees to that."""
+    """Connections that no subscriber may join any more; the next thread to come stops them."""
 
     def of(self, key: object, connection: Disposable) -> _Run:
-        """What is known of a run."""
+        """Return the state of a run."""
         return self.runs.get(key) or _Run(connection)
 
     def having(self, key: object, run: _Run) -> _Runs:
-        """With `run` in the place of what is known of it."""
+        """Return this with `run` in place of its former state."""
         return _Runs(self.joining, {**self.runs, key: run}, self.stopping)
 
     def without(self, counted: _Counted[Any]) -> _Runs:
-        """Without one of those who are just subscribing, if it is there."""
+        """Return this without a subscriber that was just subscribing, if it is there."""
         joining = tuple(one for one in self.joining if one is not counted)
         if len(joining) == len(self.joining):
             return self
@@ -88,7 +89,7 @@ class _Runs(NamedTuple):
 
 @final
 class _Grace:
-    """A timer that may be stopped before the clock has given it."""
+    """A timer that may be stopped before the clock has returned it."""
 
     __slots__ = ("_stopped", "_timer", "_watch")
 
@@ -98,7 +99,7 @@ class _Grace:
         self._watch: LoopWatch | None = None
 
     def begin(self, clock: Clock, grace_s: float, expired: Callable[[], object]) -> None:
-        """Call `expired` when the time is over, or when the loop of the clock is closed.
+        """Call `expired` when the time has passed, or when the loop of the clock is closed.
 
         Raises:
             RejectedExecutionError: if the clock takes no task.
@@ -111,7 +112,7 @@ class _Grace:
                 watch.end()
             raise
         self._timer, self._watch = timer, watch
-        if self._stopped:  # read after they are there: `stop` does it the other way round
+        if self._stopped:  # read after they are there: `stop` does it in the other order
             self.stop()
 
     def stop(self) -> None:
@@ -127,16 +128,17 @@ class _Grace:
 
 @final
 class RefCounted(Publisher[T]):
-    """Counts those who are subscribed, for each connection.
+    """Counts the subscribers of each connection.
 
-    A subscriber learns which connection it belongs to when it has subscribed. As long as one is
-    just subscribing, no connection is stopped: it might be that one's.
+    A subscriber learns which connection it belongs to when it has subscribed. While one is just
+    subscribing, no connection is stopped: it might be that one's.
 
     Args:
-        connectable: what they subscribe to.
-        min_subscribers: how many it takes to connect.
-        grace_s: seconds to go on without subscribers.
-        clock: measures them; None for that of the first subscriber's loop, or of the process.
+        connectable: the connectable.
+        min_subscribers: how many it needs to connect.
+        grace_s: how long to continue without subscribers, in seconds.
+        clock: the clock of that time; None for that of the first subscriber's loop, or of the
+            process.
     """
 
     __slots__ = (
@@ -162,7 +164,7 @@ class RefCounted(Publisher[T]):
 
     @property
     def upstreams(self) -> tuple[object, ...]:
-        """What the connectable runs; for `flow explain`."""
+        """The upstreams of the connectable; for `flow explain`."""
         return self._connectable.upstreams
 
     @override
@@ -184,7 +186,10 @@ class RefCounted(Publisher[T]):
             self._settle()
 
     def _enter(self, counted: _Counted[T]) -> None:
-        """Somebody subscribes. The end of a run that nobody is served by is no end of his."""
+        """Note that a subscriber is subscribing.
+
+        The end of a run without subscribers is not its end.
+        """
         _, runs = self._runs.update(
             lambda runs: _Runs((*runs.joining, counted), runs.runs, runs.stopping)
         )
@@ -197,7 +202,7 @@ class RefCounted(Publisher[T]):
                 self._connectable.detach(kept)()
 
     def _stop(self, connection: Disposable) -> None:
-        """Stop a run that nobody is to join any more; any thread, and several times."""
+        """Stop a run that no subscriber may join any more; any thread, and several times."""
         self._connectable.detach(connection)()
 
         def stopped(runs: _Runs) -> _Runs:
@@ -207,7 +212,7 @@ class RefCounted(Publisher[T]):
         self._runs.update(stopped)
 
     def _count(self, counted: _Counted[T], connection: Disposable, home: Home | None) -> bool:
-        """A subscriber has come, and belongs to a connection; whether it is the one to connect."""
+        """Count a subscriber, which belongs to a connection; return whether it has to connect."""
         if not counted.belong(connection):
             return False  # it has left before
         key = self._connectable.run(connection)
@@ -232,7 +237,8 @@ class RefCounted(Publisher[T]):
 
     def _connect(self, connection: Disposable, counted: _Counted[T]) -> None:
         def connected(made: Disposable) -> None:
-            # It is of another run if that has ended meanwhile; nobody belongs to it then.
+            # It belongs to another run if that has ended meanwhile; no subscriber belongs to it
+            # then.
             key = self._connectable.run(made)
             self._runs.update(
                 lambda runs: runs.having(
@@ -255,9 +261,12 @@ class RefCounted(Publisher[T]):
                 failed.fail(error)
 
     def _next(self, connection: Disposable, failed: _Counted[T]) -> _Counted[Any] | None:
-        """Who is to connect when one has failed to; the next subscriber, if nobody is there."""
+        """Return the subscriber that connects after one has failed to.
+
+        If there is none, the next to come.
+        """
         key = self._connectable.run(connection)
-        found: list[_Counted[Any]] = []  # Any: of any items, which do not pass here
+        found: list[_Counted[Any]] = []  # Any: items of any type, which do not pass here
 
         def tried(runs: _Runs) -> _Runs:
             run = runs.of(key, connection)
@@ -277,7 +286,7 @@ class RefCounted(Publisher[T]):
         return found[0] if found else None
 
     def leave(self, connection: Disposable) -> None:
-        """A subscriber that belonged to a connection has cancelled, or heard of the end."""
+        """Note that a subscriber of a connection has cancelled, or got the end."""
         key = self._connectable.run(connection)
 
         def left(runs: _Runs) -> _Runs:
@@ -289,7 +298,7 @@ class RefCounted(Publisher[T]):
             self._settle()
 
     def _settle(self) -> None:
-        """Stop what runs without subscribers."""
+        """Stop runs without subscribers."""
         ended: list[_Grace] = []
         begun: list[tuple[object, _Run, _Grace]] = []
 
@@ -297,7 +306,7 @@ class RefCounted(Publisher[T]):
             ended.clear()
             begun.clear()
             if runs.joining:
-                return runs  # who joins looks again after that
+                return runs  # a subscriber that joins looks again after that
             if all(run.subscribers and run.grace is None for run in runs.runs.values()):
                 return runs
             left: dict[object, _Run] = {}
@@ -308,7 +317,7 @@ class RefCounted(Publisher[T]):
                 if run.subscribers:
                     left[key] = run._replace(grace=None)
                 elif not run.connected or over or self._grace_s <= 0:
-                    if run.connected or over:  # what that keeps is for nobody
+                    if run.connected or over:  # no subscriber will get what it keeps
                         stopping = (*stopping, connection)
                 else:
                     if grace is None:
@@ -334,7 +343,7 @@ class RefCounted(Publisher[T]):
             if now is None or now.grace is not grace:
                 return runs
             if runs.joining or now.subscribers:
-                # Who joins looks again after that, and begins anew.
+                # A subscriber that joins looks again after that, and begins again.
                 return runs.having(key, now._replace(grace=None))
             left = {each: one for each, one in runs.runs.items() if each is not key}
             connection = self._connectable.current(now.connection)
@@ -354,7 +363,7 @@ class RefCounted(Publisher[T]):
         except BaseException as error:
             throw_if_fatal(error)
             hooks.drop_error(error)
-            expired()  # or nobody would ever stop it
+            expired()  # otherwise it would never be stopped
 
     @property
     def name(self) -> str:
@@ -379,7 +388,7 @@ class _Counted(Relay[T]):
         self._counter: RefCounted[T] | None = counter
         self._label = counter.name
         self._place: dict[int, list[Disposable | None]] = {}
-        """What serves it, at 0, from when it is counted; None from when it leaves."""
+        """The connection that serves it, at 0, once it is counted; None once it has left."""
 
     @property
     @override
@@ -393,13 +402,13 @@ class _Counted(Relay[T]):
         return None if place is None else place[0]
 
     def belong(self, connection: Disposable) -> bool:
-        """Be served by a connection; False if it has left before."""
+        """Note the connection that serves it; return False if it has left before."""
         place: list[Disposable | None] = [connection]
         return self._place.setdefault(0, place) is place
 
     @override
     def over(self, *, cancelled: bool) -> None:
-        """After an end, even a subscriber from within it starts a new run."""
+        """Leave; after an end, even a subscriber from within it starts a new run."""
         counter, self._counter = self._counter, None
         left: list[Disposable | None] = [None]
         connection = self._place.setdefault(0, left)[0]

@@ -1,4 +1,4 @@
-"""A subscriber that passes everything on, and knows when it is over."""
+"""A subscriber that passes everything on, and notices when it has ended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
     def __init__(self, downstream: CoreSubscriber[T]) -> None:
         self._downstream: CoreSubscriber[T] | None = downstream
         self._live = [True]
-        """Whoever takes it out is the first to end this."""
+        """Not empty until the end: the thread that pops the entry is the first to end this."""
         self._upstream: Subscription | None = None
 
     @override
@@ -40,25 +40,25 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @abstractmethod
     def over(self, *, cancelled: bool) -> None:
-        """It has ended, or was cancelled; called once, before the downstream hears of an end."""
+        """Called once when it has ended, or was cancelled, before the downstream gets the end."""
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """The operator, for statistics."""
+        """Return the operator, for statistics."""
 
     @property
     def served_by(self) -> object | None:
-        """The next link upstream, where that is not the subscription."""
+        """Return the next link upstream, where that is not the subscription."""
         return None
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended, or was cancelled."""
+        """Return whether it has ended, or was cancelled."""
         return not self._live
 
     def fail(self, error: BaseException) -> None:
-        """Tell the downstream of an error that is not the upstream's."""
+        """Send the downstream an error that is not the upstream's."""
         upstream = self._upstream
         if upstream is not None:
             hooks.cancel(upstream)
@@ -74,7 +74,7 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The upstream's subscription is never forwarded (F35)."""
+        """Keep the upstream's subscription: it is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._upstream is not None or not self._live:
@@ -84,7 +84,7 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         downstream = self._downstream
         if downstream is not None:
             downstream.on_subscribe(self)
-        else:  # over meanwhile
+        else:  # ended meanwhile
             self._upstream = None
             subscription.cancel()
 
@@ -114,7 +114,7 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """The upstream has cancelled itself."""
+        """End the flow: the upstream has cancelled itself."""
         downstream = self._release(cancelled=True)
         return downstream is not None and downstream.on_next_raised(error)
 
@@ -132,13 +132,13 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         self._release(cancelled=True)
 
     def _release(self, *, cancelled: bool) -> CoreSubscriber[T] | None:
-        """Let go of the subscriber (§3.13), and return it to the first caller."""
+        """Drop the subscriber (§3.13), and return it to the first caller."""
         try:
             del self._live[0]
         except IndexError:
             return None
         downstream, self._downstream = self._downstream, None
-        self._upstream = None  # which may keep items
+        self._upstream = None  # it may keep items
         self.over(cancelled=cancelled)
         return downstream
 

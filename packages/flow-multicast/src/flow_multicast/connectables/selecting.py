@@ -1,4 +1,4 @@
-"""``publish(selector)`` and ``replay(selector)``: one source, several ways through a function."""
+"""``publish(selector)`` and ``replay(selector)``: one source, used several times in a function."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ R = TypeVar("R")
 
 @final
 class Selected(Publisher[R], Generic[T, R]):
-    """Gives `selector` a flow that it may use several times, and runs the source once for that.
+    """Calls `selector` with a flow that it may use several times, over one run of the source.
 
     Args:
-        source: what is run, once for each subscriber.
+        source: the flow that is run, once for each subscriber.
         factory: makes the processor in between.
-        selector: makes the flow that is subscribed to.
-        label: for messages.
+        selector: returns the flow that is subscribed to.
+        label: the operator, for messages.
     """
 
     __slots__ = ("_factory", "_label", "_selector", "_source")
@@ -98,7 +98,7 @@ class Selected(Publisher[R], Generic[T, R]):
 
 @final
 class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
-    """Between the source and the processor: what the selected flow's end or cancel stops."""
+    """Stands between the source and the processor: the end of the selected flow stops it."""
 
     __slots__ = ("__weakref__", "_home", "_label", "_live", "_processor", "_upstream")
 
@@ -107,22 +107,22 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         self._home = home
         self._processor: Processor[T, T] | None = processor
         self._live = [True]
-        """Whoever takes it out is the first to end this."""
+        """Not empty until the end: the thread that pops the entry is the first to end this."""
         self._upstream: Subscription | None = None
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is wanted of the source, or it has ended."""
+        """Return whether no more of the source is needed, or it has ended."""
         return not self._live
 
     @override
     def home(self) -> Home | None:
-        """That of who subscribed to the selected flow."""
+        """Return the home of the subscriber of the selected flow."""
         return self._home
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """The source's subscription is never forwarded (F35)."""
+        """Keep the source's subscription: it is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._upstream is not None or self.over:
@@ -132,7 +132,7 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         processor = self._processor
         if processor is not None:
             processor.on_subscribe(self)
-        else:  # over meanwhile
+        else:  # ended meanwhile
             self._upstream = None
             subscription.cancel()
 
@@ -151,7 +151,7 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         if error is None:
             raise none_given("on_error")
         processor = self._close()
-        self._upstream = None  # which is not called any more (§2.3)
+        self._upstream = None  # it is not called any more (§2.3)
         if processor is None:
             hooks.drop_error(error)
         else:
@@ -170,7 +170,7 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         return True
 
     def _close(self) -> Processor[T, T] | None:
-        """The processor, to the first one who ends this."""
+        """Return the processor, to the first caller only."""
         try:
             del self._live[0]
         except IndexError:
@@ -180,14 +180,14 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @override
     def request(self, n: int, /) -> None:
-        """Of the processor."""
+        """Request for the processor."""
         upstream = self._upstream
         if upstream is not None:
             upstream.request(n)
 
     @override
     def cancel(self) -> None:
-        """The processor wants no more."""
+        """Cancel: the processor needs no more."""
         self._close()
         upstream, self._upstream = self._upstream, None
         if upstream is not None:
@@ -202,7 +202,10 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         )
 
     def stop(self) -> None:
-        """Cancel the source, and tell those who are still subscribed. Any thread; idempotent."""
+        """Cancel the source, and send subscribers that are left an error.
+
+        Any thread; idempotent.
+        """
         processor = self._close()
         upstream, self._upstream = self._upstream, None
         if upstream is not None:
@@ -212,7 +215,7 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
 
 class _Outer(Relay[R]):
-    """Passes the selected flow on; when it is over, so is the source."""
+    """Passes the selected flow on; when it has ended, so does the source."""
 
     __slots__ = ("_feed",)
 

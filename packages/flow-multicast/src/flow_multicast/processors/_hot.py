@@ -1,4 +1,4 @@
-"""What processors have in common whose subscribers do not wait for each other."""
+"""The base of processors whose subscribers do not wait for each other."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ T = TypeVar("T")
 NEVER: Final = 4 * UNBOUNDED
 """A position in the sequence of items that is never reached."""
 MANY: Final = 64
-"""How many amounts that were requested may wait to be added up."""
+"""How many requested amounts may wait to be added up."""
 _PATIENCE_S: Final = 5.0
-"""How long who feeds waits for another thread to send an item, in seconds."""
+"""How long the feeding thread waits for another thread to send an item, in seconds."""
 _TURN_S: Final = 0.0001
-"""How often he looks whether it has."""
+"""How often it checks whether it has, in seconds."""
 
 
 def ignore(item: object) -> None:
-    """What an item is given to when its subscriber has left."""
+    """Ignore an item whose subscriber has left."""
 
 
 class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
     """One subscriber of a `HotProcessor`. Made with the permit taken.
 
-    It is in one of two states, and belongs to whoever has the permit that goes with it:
+    It is in one of two states, and belongs to the holder of the permit that goes with the state:
 
-    * `live`: it has got all that it is to get so far, and wants more. Whoever feeds the processor
-      sends it each item as it comes, from the next time on that he looks who is there; its own
-      drain does nothing. He also says when it is live no longer.
-    * on its own: its drain sends what there is for it, in the thread of whoever asks, and makes it
-      live when it has caught up. One without demand stays on its own.
+    * `live`: it has got everything that it should get so far, and wants more. The feeding thread
+      sends it each item as it comes, from the next time on that it looks at the lines; its own
+      drain does nothing. The feeding thread also ends that state.
+    * on its own: its drain sends the items that are there for it, in the thread that requests, and
+      makes it live when it has caught up. A line without demand stays on its own.
 
     Args:
         owner: the processor.
-        subscriber: who subscribed, for statistics.
+        subscriber: the user's subscriber, for statistics.
         downstream: gets the signals.
     """
 
@@ -102,23 +102,23 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
         self.asked: list[int] = []
         """Amounts that were requested, and not added up yet."""
         self.requested = 0
-        """All that was ever requested, as far as it was added up: by its drain while it is on its
-        own, else by whoever feeds the processor."""
+        """All demand so far that was added up: by its drain while it is on its own, else by the
+        feeding thread."""
         self.position = 0
-        """The item that it gets next; not kept up to date while it is live."""
+        """The item that it gets next; not updated while it is live."""
         self.start = 0
         """It may get items up to the position ``start + requested``."""
         self.bad: ValueError | None = None
 
     def introduced(self) -> None:
-        """The subscriber has its subscription: ask what to call with items."""
+        """Get the function for its items: the subscriber has its subscription."""
         downstream = self.downstream
         if downstream is not None and self.bad is None and not self.conditional:
             self.receive = downstream.receiver()
             if self.downstream is None or self.bad is not None:
                 self.mute()
 
-    # -- from the subscriber
+    # -- for the subscriber
 
     @override
     def request(self, n: int, /) -> None:
@@ -142,33 +142,33 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
             self.owner.forget(self)
 
     def release(self) -> CoreSubscriber[T] | None:
-        """Let go of the subscriber (§3.13); what was let go of, or None if it was before."""
+        """Drop the subscriber (§3.13), and return it, or None if it was dropped before."""
         downstream, self.downstream = self.downstream, None
         self.mute()
         self.subscriber = None
         return downstream
 
     def add_up(self) -> None:
-        """Take in what was requested. Called by whoever the line belongs to."""
+        """Add up the demand. Called by the thread that the line belongs to."""
         asked = self.asked
         while count := len(asked):
-            # There is no call between these two: nothing is lost or doubled if Ctrl-C comes.
+            # There is no call between these two: Ctrl-C loses and doubles nothing.
             self.requested += asked[0] if count == 1 else sum(asked[:count])
             del asked[:count]
 
     def place(self, calls: list[Callable[[T], object]], index: int) -> None:
-        """Say where `receive` stands among the functions that are called with each item."""
-        # `mute` does the same the other way round: it finds this place, or is seen here. It may
-        # also give this one up, for the one it has found before.
+        """Set the place of `receive` among the functions that are called with each item."""
+        # `mute` does the same in the other order: it finds this place, or is seen here. It may also
+        # give this one up, for the one it has found before.
         self._place = (calls, index)
         if self.receive is ignore:
             calls[index] = ignore
             self._place = None
 
     def displace(self) -> None:
-        """It is no longer among them: one that is being sent to others now skips it."""
-        # Two threads may do this at a time. So a place is never used twice, and who finds none
-        # relies on nothing being sent there.
+        """Remove it from them: an item that is being sent to others now skips it."""
+        # Two threads may do this at a time. So a place is never used twice, and a thread that finds
+        # none relies on no item being sent there.
         place = self._place
         if place is not None:
             calls, index = place
@@ -182,10 +182,10 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
 
     @abstractmethod
     def disown(self) -> None:
-        """It is over: whoever keeps it does not keep the processor, with its items (§3.13).
+        """Let go of the processor: after the end this must not keep it and its items (§3.13).
 
-        A processor that serves nobody takes its place. What another thread still does here, as a
-        request that has begun before, changes nothing there.
+        A processor without subscribers takes its place. Calls that another thread still makes here,
+        such as a request that has begun before, change nothing there.
         """
 
     @override
@@ -202,27 +202,30 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """How many of the items that are kept it has still to get."""
+        """Return how many of the kept items it still has to get."""
         return 0
 
     # -- with the processor's permit
 
     def enters(self, position: int) -> bool:
-        """It is live: whether the item at `position` is the next one for it."""
+        """Return whether the item at `position` is the next one for it, now that it is live."""
         return self.position == position
 
     # -- with the permit
 
     @abstractmethod
     def joins(self, late: bool) -> None:
-        """Its subscriber gets what comes from now on; `late` if all is over. Once."""
+        """Start with the items that come from now on; `late` if the processor has ended.
+
+        Called once.
+        """
 
     @abstractmethod
     def deliver(self) -> None:
-        """Send what there is, as far as the demand goes; `finish` when that was all."""
+        """Send the items that are there, on demand; `finish` when those were all."""
 
     def send(self, item: T) -> bool:
-        """Send an item, for which there is demand; False if the subscriber is gone then."""
+        """Send an item, for which there is demand; return False if the subscriber is gone then."""
         fatal: BaseException | None = None
         try:
             if self.receive(item) is False and self.conditional:
@@ -234,7 +237,7 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
         return self.downstream is not None
 
     def send_all(self, items: Sequence[T]) -> None:
-        """Send items from `position` on, as far as the subscriber wants them."""
+        """Send items from `position` on, as long as the subscriber takes them."""
         if self.conditional:
             for item in items:
                 self.position += 1
@@ -257,7 +260,10 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
             raise fatal
 
     def raised(self, error: BaseException) -> BaseException | None:
-        """The subscriber let `error` escape (§2.13): it is out. Returns what is to be raised."""
+        """Remove the subscriber, which has raised `error` (§2.13).
+
+        Return the error to raise, if any.
+        """
         downstream = self.release()
         self.owner.forget(self)
         if is_fatal(error):
@@ -302,12 +308,12 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
 
     @property
     def wanted(self) -> bool:
-        """Whether the subscriber is there, and has not requested what cannot be (§3.9)."""
+        """Return whether the subscriber is there, and has made no bad request (§3.9)."""
         return self.downstream is not None and self.bad is None
 
     @property
     def demand(self) -> int:
-        """How many items may be sent."""
+        """Return how many items may be sent."""
         requested = self.requested + sum(self.asked)
         if requested >= UNBOUNDED:
             return UNBOUNDED
@@ -316,11 +322,11 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
 
 
 class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
-    """Takes all that its upstream has, and gives it to each subscriber on its own.
+    """Takes all items of its upstream, and sends them to each subscriber independently.
 
-    A subclass makes the `HotSubscription` of a subscriber, and says what is kept of an item
+    A subclass makes the `HotSubscription` of a subscriber, and decides what is kept of an item
     (`keep`). Items have positions, counted from the first. The permit is held while an item is sent
-    to the lines that are live; one that comes meanwhile, from within an on_next, waits for that.
+    to the live lines; one that comes meanwhile, from within an on_next, waits for that.
     """
 
     __slots__ = (
@@ -346,27 +352,27 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     def __init__(self) -> None:
         super().__init__()
         self._lines: dict[HotSubscription[T], None] = {}
-        """All that are there. Any thread adds and takes."""
+        """All lines. Any thread adds and removes."""
         self._fresh: dict[HotSubscription[T], None] = {}
-        """Those that are live, and to be sent items when whoever feeds has looked at them. Any
-        thread adds; who takes one out decides what comes of it."""
+        """Live lines, which get items when the feeding thread has looked at them. Any thread adds;
+        the thread that removes one decides about it."""
         self._changes: dict[HotSubscription[T], None] = {}
-        """Live lines that have left, have made a bad request, or have asked often. Any thread."""
+        """Live lines that have left, have made a bad request, or have requested often. Any
+        thread."""
         self._member: dict[int, object] = {}
-        """Says who was first to be its upstream (`setdefault`), for good."""
+        """The first upstream (`setdefault`), for good."""
         self._ends: dict[int, list[BaseException | None]] = {}
-        """The end that was said first (`setdefault`), with an error or None: nothing more is
-        accepted."""
+        """The first end (`setdefault`), with an error or None: nothing more is accepted."""
         self._upstream: Subscription | None = None
 
-        # What follows is changed with the permit.
+        # The following are changed with the permit.
         self._live: dict[HotSubscription[T], None] = {}
-        """Those of the lines that are live, and are sent items."""
+        """The live lines that are sent items."""
         self._serving: tuple[list[HotSubscription[T]], list[Callable[[T], object]]] = ([], [])
-        """The live lines in their order, and some that are not any more; and their functions. One
-        who leaves puts a function that does nothing in its place."""
+        """The live lines in their order, and some that are not any more; and their functions. A
+        line that leaves puts a function that does nothing in its place."""
         self._conditional = False
-        """Whether one of them is conditional, or was."""
+        """True if one of them is conditional, or was."""
         self._agreed = NEVER
         """All of `_live` want the items before this position, as far as is known."""
         self.common = NEVER
@@ -378,53 +384,53 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         self._waiting: deque[T] = deque()
         """Items that came while another one was sent."""
         self._over = False
-        """Nothing more is sent to those who are live: the lines tell the end."""
+        """True when no more is sent to the live lines: the lines send the end."""
         self._trace: TracebackType | Empty | None = EMPTY
-        """The traceback of the error, when those who were there have been told; EMPTY before."""
+        """The traceback of the error, once it was sent; EMPTY before."""
 
-    # -- for subclasses
+    # -- methods that subclasses define
 
     @abstractmethod
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> HotSubscription[T]:
-        """The line of a new subscriber."""
+        """Return the line of a new subscriber."""
 
     keeps: ClassVar[bool] = True
-    """Whether `keep` does anything."""
+    """False if `keep` does nothing."""
 
     def keep(self, item: T) -> None:
-        """An item comes, as the one at `position`. With the permit."""
+        """Keep an item, which comes as the one at `position`. With the permit."""
 
     def begin(self, upstream: Subscription) -> None:
-        """There is an upstream: request of it."""
+        """Request of the new upstream."""
         upstream.request(UNBOUNDED)
 
     def ask(self) -> None:
         """Request more of the upstream."""
 
     def tidy(self) -> None:
-        """The permit is there, and no item is being sent."""
+        """Clean up: the permit is there, and no item is being sent."""
 
     def counts(self, line: HotSubscription[T], *, on_its_own: bool) -> None:
-        """A line begins to be on its own, or ceases if `on_its_own` is False. Idempotent."""
+        """Note that a line is on its own, or no longer if `on_its_own` is False. Idempotent."""
 
     def left(self) -> None:
-        """Some line has left."""
+        """Note that a line has left."""
 
     def room(self) -> int:
-        """How many items may come before one is too much for a subscriber."""
+        """Return how many items may come before one is too many for a subscriber."""
         return UNBOUNDED
 
     @property
     def ended(self) -> bool:
-        """Whether all items are there."""
+        """Return whether all items are there."""
         return self._over
 
     @property
     def error(self) -> BaseException | None:
-        """What it has ended with."""
+        """The error that it has ended with."""
         error = self._ends[0][0] if self._ends else None
         if error is not None and self._trace is not EMPTY:
-            error.__traceback__ = self._trace  # whoever raised it before has added to it (X14)
+            error.__traceback__ = self._trace  # raising it before has added to it (X14)
         return error
 
     def lines(self) -> tuple[HotSubscription[T], ...]:
@@ -432,31 +438,37 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         return (*self._lines,)  # at once, also without a GIL: `tuple` would iterate
 
     def enter_live(self, line: HotSubscription[T]) -> bool:
-        """Make a line live that has demand; False if it has to look again. Called by its drain."""
+        """Make a line with demand live; return False if it has to look again.
+
+        Called by its drain.
+        """
         if line.position < self.position or self._over or not line.wanted:
             return False
         self.make_live(line)
-        # `_accept` moves the position before it reads `common`, and `make_live` was before this.
-        # So it has found the line, or will, or has moved on without it, which is seen here. The
-        # same holds for the end, and for who leaves.
+        # `_accept` moves the position before it reads `common`, and `make_live` was before this. So
+        # it has found the line, or will, or has moved on without it, which is seen here. The same
+        # holds for the end, and for a line that leaves.
         if line.position >= self.position and not self._over and line.wanted:
             return True
         return not self.unmake_live(line)
 
     def make_live(self, line: HotSubscription[T]) -> None:
-        """From the next item on, it is sent to `line` by whoever feeds."""
+        """From the next item on, have the feeding thread send to `line`."""
         line.live = True
         self._fresh[line] = None
         self.common = -1
 
     def unmake_live(self, line: HotSubscription[T]) -> bool:
-        """Take back `make_live`; False if whoever feeds has found the line, which is his now."""
+        """Take `make_live` back.
+
+        Return False if the feeding thread has found the line, which owns it now.
+        """
         if self._fresh.pop(line, EMPTY) is EMPTY:
             return False
         line.live = False
         return True
 
-    # -- towards the subscribers
+    # -- for the subscribers
 
     @property
     def flow(self) -> Flow[T]:
@@ -465,7 +477,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @property
     def has_subscribers(self) -> bool:
-        """Whether somebody is subscribed now."""
+        """Whether there is a subscriber now."""
         return bool(self._lines)
 
     @property
@@ -478,7 +490,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         downstream = core_subscriber(subscriber)
         line = self.line(subscriber, downstream)
-        # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
+        # We hold the permit, so that no signal comes before on_subscribe has returned (§1.9).
         line.try_enter()
         try:
             downstream.on_subscribe(line)
@@ -488,11 +500,11 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             line.leave()
             raise
         line.introduced()
-        self._lines[line] = None  # before the question: it is told of an end that comes later
+        self._lines[line] = None  # before the check below: it gets an end that comes later
         line.joins(self._over)
         if self._over:
             self._lines.pop(line, None)
-        if self._over or not line.wanted:  # looked at now: what comes later finds the line
+        if self._over or not line.wanted:  # read now: an end that comes later finds the line
             self.unmake_live(line)
         if line.downstream is None:
             self.forget(line)
@@ -500,7 +512,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @final
     def forget(self, line: HotSubscription[T]) -> None:
-        """The subscriber of `line` has cancelled, or gets its terminal."""
+        """Remove a line: its subscriber has cancelled, or gets its terminal."""
         known = self._lines.pop(line, EMPTY) is not EMPTY
         self.counts(line, on_its_own=False)
         if line.live and not self.unmake_live(line):
@@ -511,39 +523,39 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @final
     def refuse(self, line: HotSubscription[T]) -> None:
-        """A line, muted already, has made a bad request: it fails, serial with its on_next."""
+        """Fail a line, muted already, for a bad request; serial with its on_next."""
         self.note(line)
         line.signal()
 
     @final
     def note(self, line: HotSubscription[T]) -> None:
-        """Have whoever feeds look at a line, when no item is being sent to it."""
+        """Have the feeding thread look at a line, when no item is being sent to it."""
         self._changes[line] = None
         self.signal()
 
     def _look_at(self, line: HotSubscription[T]) -> None:
-        """No item is being sent to `line`: see why it was noted."""
+        """Handle the reason why `line` was noted: no item is being sent to it."""
         if not line.live:
             return
         if line.wanted:
             line.add_up()
             return
         self._retire(line, self.position)
-        if not self._live:  # there may be no next item to find out
+        if not self._live:  # there may be no next item that would show it
             self._serving = ([], [])
-        line.signal()  # it tells what it has to tell
+        line.signal()  # it sends what it has to send
 
     def _retire(self, line: HotSubscription[T], position: int) -> None:
-        """A line is live no longer, and gets the item at `position` next. It is to be signalled."""
+        """End the live state of a line, which gets the item at `position` next. Then signal it."""
         if self._live.pop(line, EMPTY) is EMPTY:
             self.unmake_live(line)
             return
-        line.position = position  # before its drain, in whatever thread, may use it
+        line.position = position  # before its drain, in whichever thread, may use it
         line.live = False
-        self.common = -1  # when the next item comes, nothing of it is kept any more
+        self.common = -1  # when the next item comes, no reference to it is kept
 
     def statistics(self) -> Statistics:
-        """Who is served, and what waits. Any thread."""
+        """Return the statistics: who is served, and what waits. Any thread."""
         demand, held_back = UNBOUNDED, list[Subscriber[T]]()
         lines = self.lines()
         for line in lines:
@@ -564,26 +576,26 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @property
     def buffered(self) -> int:
-        """How many items it keeps."""
+        """The number of items that it keeps."""
         return 0
 
     @property
     def capacity(self) -> int:
-        """How many items it keeps at most."""
+        """The number of items that it keeps at most."""
         return 0
 
-    # -- from whoever feeds it
+    # -- for the feeding thread
 
     @final
     def offer(self, item: T) -> bool:
-        """Take `item`, unless it would be too much for a subscriber. One call at a time.
+        """Take `item`, unless it would be too many for a subscriber. One call at a time.
 
         Returns:
             False if it would, if no more items can wait from within an on_next, or if the
-            processor has ended: nobody has got it.
+            processor has ended: no subscriber gets it.
 
         Raises:
-            NoneItemError: if it is None.
+            NoneItemError: if `item` is None.
         """
         if item is not None:
             room = min(self.room(), DEFAULT_PREFETCH)
@@ -595,13 +607,13 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     @final
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Takes one upstream, and cancels every other."""
+        """Take one upstream, and cancel every other."""
         if subscription is None:
             raise none_given("on_subscribe")
         mine = object()
         if self._member.setdefault(0, mine) is mine:
             self._upstream = subscription
-            if not self._ends:  # looked at now: who ends it later finds the upstream
+            if not self._ends:  # read now: a thread that ends it later finds the upstream
                 self.begin(subscription)
                 return
             self._upstream = None
@@ -610,11 +622,11 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     @final
     @override
     def on_next(self, item: T, /) -> None:
-        """One call at a time."""
+        """Take an item. One call at a time."""
         if item is None:
             raise none_given("on_next")
         permit = self._permit
-        if not self._waiting:  # what waits comes first, and only this thread adds to it
+        if not self._waiting:  # items that wait come first, and only this thread adds to them
             try:
                 del permit[0]
             except KeyError:
@@ -658,16 +670,16 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     @final
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """The upstream is over; the subscribers hear why."""
+        """End: the upstream has ended; the subscribers get the error."""
         self.on_error(error)
         return True
 
     def _let_send(self) -> bool:
-        """Let another thread, which cancels or requests, send what has come while it was at work.
+        """Let another thread, which cancels or requests, send the items that came meanwhile.
 
         Returns:
             Whether there is room then. There will be none if it is this thread that sends, or if
-            the other one stands still.
+            the other one does not continue.
         """
         frame: FrameType | None = sys._getframe()
         accept = type(self)._accept.__code__
@@ -693,7 +705,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             hooks.cancel(upstream)
 
     def _end(self, error: BaseException | None) -> bool:
-        """Accept no more, and tell all subscribers; False if that was done before."""
+        """Accept no more, and end all subscribers; return False if that was done before."""
         end = [error]
         if self._ends.setdefault(0, end) is not end:
             return False
@@ -708,7 +720,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     @override
     def drain(self) -> None:
         waiting, changes = self._waiting, self._changes
-        done = bool(self._ends)  # read before the items: what came before the end is sent
+        done = bool(self._ends)  # read before the items: those from before the end are sent
         while waiting:
             item = waiting.popleft()
             if self._over:
@@ -723,7 +735,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             self._tell()
 
     def _accept(self, item: T) -> None:
-        """Keep an item, and send it to all who are live."""
+        """Keep an item, and send it to all live lines."""
         fatal: BaseException | None = None
         position = self.position
         if self.keeps:
@@ -753,7 +765,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """Find out how far all live lines want items, of which the one at `position` comes next.
 
         Returns:
-            Those that do not want it: they are live no longer.
+            The lines that do not want it: they are not live any more.
         """
         live = self._live
         behind = self._admit(position) if self._fresh else []
@@ -775,22 +787,22 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         if len(self._serving[0]) > 2 * len(live) + 4:
             self._line_up()
         self._agreed = self.common = common
-        if self._fresh:  # looked at now: who becomes live later lowers it himself
+        if self._fresh:  # read now: a line that becomes live later lowers it itself
             self.common = -1
         return behind
 
     def _admit(self, position: int) -> list[HotSubscription[T]]:
-        """Serve those that have become live, the item at `position` first.
+        """Serve the lines that have become live, with the item at `position` first.
 
         Returns:
-            Those that are behind that: they are live no longer.
+            The lines that are behind that: they are not live any more.
         """
         fresh = self._fresh
         lines, calls = self._serving
         behind: list[HotSubscription[T]] = []
         for line in list(fresh):
             if fresh.pop(line, EMPTY) is EMPTY:
-                continue  # somebody has just taken it back
+                continue  # another thread has just taken it back
             if line.enters(position):
                 line.add_up()
                 self.counts(line, on_its_own=False)
@@ -808,7 +820,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         return behind
 
     def _line_up(self) -> None:
-        """Keep nothing of those that were live."""
+        """Drop the lines that were live."""
         lines = list(self._live)
         self._live = dict.fromkeys(lines)  # a dict does not shrink
         calls = [line.receive for line in lines]
@@ -818,9 +830,10 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             line.place(calls, index)
 
     def _tell(self) -> None:
-        """All lines are on their own now, and find the end when they have sent what there is."""
+        """Put all lines on their own; they find the end when they have sent what is there."""
         self._over = True
-        retired = (*self._live, *self._fresh)  # who becomes live later sees that it is over
+        # A line that becomes live later sees that the processor has ended.
+        retired = (*self._live, *self._fresh)
         for line in retired:
             self._retire(line, self.position)
             line.displace()
@@ -834,7 +847,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
 
 def _signal_each(lines: Sequence[HotSubscription[T]]) -> BaseException | None:
-    """Signal all of them, whatever one raises; returns the first of that."""
+    """Signal all of them, whatever one raises; return the first error."""
     fatal: BaseException | None = None
     for line in lines:
         try:

@@ -1,4 +1,4 @@
-"""`AsyncProcessor`: the last item, when all is over."""
+"""`AsyncProcessor`: the last item, when the upstream has completed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @final
 class AsyncProcessor(HotProcessor[T]):
-    """Keeps the last item, and gives it to all subscribers when the upstream has completed.
+    """Keeps the last item, and sends it to all subscribers when the upstream has completed.
 
     >>> answer = AsyncProcessor[int]()
     >>> early = answer.flow.subscribe(lambda n: print("early", n))
@@ -26,11 +26,11 @@ class AsyncProcessor(HotProcessor[T]):
     >>> late = answer.flow.subscribe(lambda n: print("late", n))
     late 42
 
-    Who subscribes after the end gets the same, however late. Without an item there is only the
-    end; after an error, only the error.
+    A subscriber that comes after the end gets the same, however late. Without an item there is only
+    the end; after an error, only the error.
 
     Demand: everything is requested of the upstream; the item waits until it is requested.
-    Thread: that of the upstream's end, or of whoever requests or subscribes. Fusion: none.
+    Thread: that of the upstream's end, or of the thread that requests or subscribes. Fusion: none.
     """
 
     __slots__ = ("_last",)
@@ -92,7 +92,7 @@ class _LastSubscription(HotSubscription[T]):
 
     @override
     def joins(self, late: bool) -> None:
-        """Early or late is all the same."""
+        """Do nothing: early or late makes no difference."""
 
     @override
     def deliver(self) -> None:

@@ -1,4 +1,4 @@
-"""`BehaviorProcessor`: a value that changes, and those who follow it."""
+"""`BehaviorProcessor`: a value that changes, and its subscribers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @final
 class BehaviorProcessor(HotProcessor[T]):
-    """Keeps the newest value; each subscriber gets it at first, and then every change.
+    """Keeps the newest value; each subscriber gets it first, and then every change.
 
     >>> level = BehaviorProcessor(1)
     >>> level.on_next(2)
@@ -28,24 +28,24 @@ class BehaviorProcessor(HotProcessor[T]):
     >>> level.value
     3
 
-    A value replaces the one before it. A subscriber that asks for values more slowly than they come
-    gets the newest one whenever it asks, and never an older one after a newer one; the values in
-    between are not for it. So nothing piles up and nobody fails. Use `MulticastProcessor` where
-    every item counts. When it completes, those who have not got the newest value get it before the
-    end; who subscribes after the end gets the end only.
+    A value replaces the one before it. A subscriber that requests values more slowly than they come
+    gets the newest one whenever it requests, and never an older one after a newer one; it does not
+    get the values in between. So nothing piles up and no subscriber fails. Use `MulticastProcessor`
+    where every item counts. When it completes, subscribers that have not got the newest value get
+    it before the end; a subscriber that comes after the end gets only the end.
 
     An item from within an on_next waits until the one before it was sent to all; 128 may wait, and
     one more ends it with MissingBackpressureError.
 
     Demand: everything is requested of the upstream; see above.
-    Thread: that of the upstream, or of whoever requests or subscribes. Fusion: none.
-    Errors: an error of the upstream comes at once. A subscriber that raises is out.
+    Thread: that of the upstream, or of the thread that requests or subscribes. Fusion: none.
+    Errors: an error of the upstream comes at once. A subscriber that raises is removed.
 
     Args:
         value: the first value; without it, subscribers wait for one.
 
     Raises:
-        NoneItemError: if it is None.
+        NoneItemError: if `value` is None.
     """
 
     __slots__ = ("_latest",)
@@ -57,7 +57,7 @@ class BehaviorProcessor(HotProcessor[T]):
         if value and value[0] is None:
             raise NoneItemError("BehaviorProcessor(None): None is not an item")
         self._latest: tuple[int, T] | None = (0, value[0]) if value else None
-        """The position of the newest value, and the value: replaced as one."""
+        """The position of the newest value, and the value: replaced together."""
         self.position = len(value)
 
     @property
@@ -94,7 +94,7 @@ class BehaviorProcessor(HotProcessor[T]):
 
 @final
 class _BehaviorSubscription(HotSubscription[T]):
-    """One subscriber, and which value it got last."""
+    """One subscriber, and the position of its last value."""
 
     __slots__ = ("_late", "_values")
 
@@ -107,7 +107,7 @@ class _BehaviorSubscription(HotSubscription[T]):
         super().__init__(owner, subscriber, downstream)
         self._values = owner
         self._late = False
-        """It has come after the end."""
+        """True if it has come after the end."""
 
     @override
     def disown(self) -> None:
@@ -121,7 +121,7 @@ class _BehaviorSubscription(HotSubscription[T]):
 
     @override
     def joins(self, late: bool) -> None:
-        """The newest value comes first."""
+        """Start with the newest value."""
         self.position = self.start = max(self.owner.position - 1, 0)
         self._late = late
 
@@ -129,7 +129,8 @@ class _BehaviorSubscription(HotSubscription[T]):
     def deliver(self) -> None:
         owner = self._values
         while self.wanted:
-            ended = owner.ended  # read before the value: what came before the end is there by then
+            # Read before the value: values from before the end are there by then.
+            ended = owner.ended
             if ended and (self._late or owner.error is not None):
                 self.finish(owner.error)
                 return
@@ -143,7 +144,7 @@ class _BehaviorSubscription(HotSubscription[T]):
             if self.demand <= 0:
                 return
             position, value = latest
-            self.start += position - self.position  # what was in between is not for it
+            self.start += position - self.position  # it does not get the values in between
             self.position = position + 1
             self.send(value)
 

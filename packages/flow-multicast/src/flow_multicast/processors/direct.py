@@ -1,4 +1,4 @@
-"""`DirectProcessor`: what comes goes to those who are there and have asked for it."""
+"""`DirectProcessor`: items go to the subscribers that are there and have requested them."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ T = TypeVar("T")
 
 @final
 class DirectProcessor(HotProcessor[T]):
-    """Gives each item to whoever is subscribed, at once; nothing waits.
+    """Sends each item to the present subscribers, at once; nothing waits.
 
     >>> numbers = DirectProcessor[int]()
     >>> handle = numbers.flow.subscribe(print)
     >>> numbers.on_next(1)
     1
 
-    A subscriber gets the items that come from its subscription on. One who has not asked for an
-    item when it comes fails with MissingBackpressureError, alone; the others go on. Who subscribes
-    after the end gets the end.
+    A subscriber gets the items that come from its subscription on. One that has not requested an
+    item when it comes fails with MissingBackpressureError, alone; the others continue. A subscriber
+    that comes after the end gets the end.
 
     An item from within an on_next waits until the one before it was sent to all; 128 may wait, and
     one more ends it with MissingBackpressureError.
 
-    Demand: everything is requested of the upstream; see above. `offer` asks before it sends.
+    Demand: everything is requested of the upstream; see above. `offer` checks before it sends.
     Thread: that of the upstream. Fusion: none.
-    Errors: those of the upstream go to all. A subscriber that raises is out; the others go on.
+    Errors: those of the upstream go to all. A subscriber that raises is removed; the others
+    continue.
     """
 
     __slots__ = ()
@@ -43,7 +44,7 @@ class DirectProcessor(HotProcessor[T]):
 
     @override
     def room(self) -> int:
-        """What each subscriber has asked for."""
+        """Return the demand that all subscribers have."""
         wanted = self.common - self.position
         if wanted > 0:  # as far as is known, without a look at all of them
             return min(wanted, UNBOUNDED)
@@ -55,7 +56,7 @@ class DirectProcessor(HotProcessor[T]):
 
     @override
     def counts(self, line: HotSubscription[T], *, on_its_own: bool) -> None:
-        """On its own is who has not asked for an item."""
+        """Note that a line is on its own: it has not requested an item."""
         if on_its_own and isinstance(line, _DirectSubscription):
             line.behind = True
 
@@ -77,7 +78,7 @@ class _DirectSubscription(HotSubscription[T]):
     ) -> None:
         super().__init__(owner, subscriber, downstream)
         self.behind = False
-        """It has missed an item."""
+        """True if it has missed an item."""
 
     @override
     def disown(self) -> None:
@@ -92,13 +93,13 @@ class _DirectSubscription(HotSubscription[T]):
 
     @override
     def enters(self, position: int) -> bool:
-        """Nothing that comes is before what it is to get."""
+        """Return True: no item that comes is before what it gets."""
         self.position = self.start = position
         return True
 
     @override
     def deliver(self) -> None:
-        """It is not live any more."""
+        """Handle that it is not live any more."""
         owner = self.owner
         # In this order: an item that it has missed was there before the end.
         if owner.ended and not self.behind:

@@ -59,7 +59,7 @@ class _Standalone(Subscription):
 
     @override
     def request(self, n: int, /) -> None:
-        """Whoever feeds goes by `MulticastProcessor.offer`."""
+        """Do nothing: code that feeds by hand goes by the result of `MulticastProcessor.offer`."""
 
     @override
     def cancel(self) -> None:
@@ -71,8 +71,8 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
     """One subscriber's place among the others.
 
     Positions count the items that the processor has sent since it began. In lock-step all
-    subscribers stand at the same position, so that each needs no count of its own (M12): it may
-    get items up to the position ``start + requested``.
+    subscribers stand at the same position, so that none needs a separate count (M12): it may get
+    items up to the position ``start + requested``.
     """
 
     __slots__ = (
@@ -110,17 +110,17 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
         self.asked: list[int] = []
         """Amounts that were requested, and that the drain has not added up yet."""
         self.requested = 0
-        """All that was ever requested; changed by the drain only."""
+        """All demand so far; changed by the drain only."""
         self.start = 0
-        """Where it joined, plus the items it dropped; changed by the drain only."""
+        """The position where it joined, plus the items it dropped; changed by the drain only."""
         self.bad: ValueError | None = None
         self.announced = False
-        """Whether on_subscribe has returned, so that other signals may follow."""
+        """True when on_subscribe has returned, so that other signals may follow."""
         self.taken = False
-        """Whether the drain has taken notice of it."""
+        """True when the drain has noticed it."""
 
     def introduced(self) -> None:
-        """The subscriber has its subscription: ask what to call with items."""
+        """Get the function for its items: the subscriber has its subscription."""
         downstream = self.downstream
         if downstream is not None and self.bad is None and not self.conditional:
             self.deliver = downstream.receiver()
@@ -148,40 +148,40 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
 
     @override
     def cancel(self) -> None:
-        """The others get at once what only this one held back (M10)."""
+        """Cancel; the others get at once the items that only this one held back (M10)."""
         if self.downstream is None:
             return
         self.release()
         self.leave()
 
     def leave(self) -> None:
-        """Ask the drain to take this out. Before it is announced, `subscribe` asks in any case."""
+        """Ask the drain to remove this. Before it is announced, `subscribe` asks in any case."""
         self.mute()
         processor = self._processor
-        if self.announced:  # read after it was muted: `subscribe` does the same the other way round
+        if self.announced:  # read after it was muted: `subscribe` does the same in the other order
             processor._note(self)
             processor.signal()
 
     def add_up(self) -> None:
-        """Take in what was requested. Called by the drain."""
+        """Add up the demand. Called by the drain."""
         asked = self.asked
         while count := len(asked):
-            # There is no call between these two: nothing is lost or doubled if Ctrl-C comes.
+            # There is no call between these two: Ctrl-C loses and doubles nothing.
             self.requested += asked[0] if count == 1 else sum(asked[:count])
             del asked[:count]
 
     def release(self) -> CoreSubscriber[T] | None:
-        """Let go of the subscriber (§3.13); what was let go of, or None if it was before."""
+        """Drop the subscriber (§3.13), and return it, or None if it was dropped before."""
         downstream, self.downstream = self.downstream, None
         self.mute()
         self.subscriber = None
         return downstream
 
     def disown(self) -> None:
-        """It is over: whoever keeps it does not keep the processor, with its items (§3.13).
+        """Let go of the processor: after the end this must not keep it and its items (§3.13).
 
-        A processor that serves nobody takes its place. What another thread still does here, as a
-        request that has begun before, changes nothing there.
+        A processor without subscribers takes its place. Calls that another thread still makes here,
+        such as a request that has begun before, change nothing there.
         """
         self._processor = _NOBODY
 
@@ -201,18 +201,19 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
         )
 
     def place(self, calls: list[Callable[[T], object]], index: int) -> None:
-        """Say where `deliver` stands among the functions that the drain calls with each item."""
-        # `mute` does the same the other way round: it finds this place, or is seen here. It may
-        # also give this one up, for the one it has found before.
+        """Set the place of `deliver` among the functions that the drain calls with each item."""
+        # `mute` does the same in the other order: it finds this place, or is seen here. It may also
+        # give this one up, for the one it has found before.
         self._place = (calls, index)
         if self.deliver is ignore:
             calls[index] = ignore
             self._place = None
 
     def mute(self) -> None:
-        """Send no items any more; a dispatch that is running skips it (M34)."""
+        """Send no items any more; a running dispatch skips it (M34)."""
         self.deliver = ignore
-        # Two threads may do this at a time: who finds no place relies on nothing being sent there.
+        # Two threads may do this at a time: a thread that finds no place relies on no item being
+        # sent there.
         place = self._place
         if place is not None:
             calls, index = place
@@ -224,8 +225,8 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
 class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     """Sends the items of one upstream to all its subscribers, in lock-step.
 
-    An item goes out when every current subscriber has asked for it. So all get the same items in
-    the same order, the slowest sets the pace, and nobody misses an item from its subscription on.
+    An item goes out when every current subscriber has requested it. So all get the same items in
+    the same order, the slowest sets the pace, and none misses an item from its subscription on.
     Subscribers may come and go at any time. One that leaves no longer holds the others back;
     without subscribers, items wait for the next one.
 
@@ -241,17 +242,17 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     square 4
     half 1.0
 
-    Demand: what all subscribers have in common; an item that a conditional subscriber dropped (a
-    filter did) is not counted against its demand. Upstream: `prefetch` items at first, then 75 %
-    of it whenever so many were sent.
-    Thread: whichever signals; one at a time. No lock is held while a subscriber is called.
-    Fusion: asks its upstream for SYNC or ASYNC across threads, and has no queue of its own then;
-    offers none.
-    Errors: a subscriber that raises is cancelled, and the others are served on.
+    Demand: the smallest demand of all subscribers; an item that a conditional subscriber dropped
+    (such as a filter) does not use up its demand. Upstream: `prefetch` items at first, then 75 % of
+    it whenever that many were sent.
+    Thread: any thread that signals; one at a time. No lock is held while a subscriber is called.
+    Fusion: asks its upstream for SYNC or ASYNC across threads, and needs no queue then; grants
+    none.
+    Errors: a subscriber that raises is cancelled, and the others continue.
 
     Args:
-        prefetch: items that may wait here, at least 1. What a publisher sends beyond it fails the
-            flow with `MissingBackpressureError`, after the items that wait.
+        prefetch: how many items may wait here, at least 1. More items of a publisher fail the flow
+            with `MissingBackpressureError`, after the items that wait.
         ref_count: whether the processor cancels its upstream and ends when its last subscriber
             leaves while it has an upstream. If not, it keeps running, and waits for the next one.
 
@@ -296,40 +297,40 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._ref_count = ref_count
         self._queue: deque[T] = deque()
         self._member: dict[int, object] = {}
-        """Says who was first to be its upstream (`setdefault`), for good."""
+        """The first upstream (`setdefault`), for good."""
         self._upstream: Subscription | None = None
         self._fused: QueueSubscription[T] | None = None
         self._sync = False
         self._fed = False
-        """Whether something was fed by hand, and may have waited."""
+        """True if an item was fed by hand, and may have waited."""
         self._ends: dict[int, list[BaseException | None]] = {}
-        """The end that was said first (`setdefault`): with an error or None (M06)."""
+        """The first end (`setdefault`): with an error or None (M06)."""
         self._changes: dict[_MulticastSubscription[T] | None, None] = {}
         """Subscriptions that want to join or leave, in order. The drain looks at them after every
         item. None stands for all that have come and gone meanwhile."""
 
-        # What follows belongs to the drain.
+        # The following belong to the drain.
         self._promised = 0
-        """The places before this position are taken, or promised to the upstream. What is fed by
-        on_next without an upstream is not counted."""
+        """The places before this position are taken, or promised to the upstream. Items that are
+        fed by on_next without an upstream are not counted."""
         self._terminated = self._abandoned = False
         self._stopped = False
-        """Something fatal went through, and the members are still to be told."""
+        """True if a fatal error passed through, and the members still have to get the end."""
         self._trace: TracebackType | None = None
         self._members: dict[_MulticastSubscription[T], None] = {}
         self._conditionals = 0
         self._lines: list[_MulticastSubscription[T]] = []
-        """The members in their order, and some who have left: `_line_up` takes them out."""
+        """The members in their order, and some that have left: `_line_up` removes these."""
         self._calls: list[Callable[[T], object]] = []
-        """Their functions. One who leaves puts a function that does nothing in its place."""
+        """Their functions. A member that leaves puts a function that does nothing in its place."""
         self._sent = 0
         """The position: how many items were sent."""
         self._common = 0
-        """Everybody wants the items up to this position, as far as is known."""
+        """All members want the items up to this position, as far as is known."""
         self._direct = 0
         """`on_next` may send items itself up to this position; only without fusion."""
         self._holder: int | None = None
-        """Who is known to hold the others back: an index into `_lines`."""
+        """The member that is known to hold the others back: an index into `_lines`."""
         self._refill = NEVER
         """The position at which to request more of the upstream; 0 when one has come."""
 
@@ -337,7 +338,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         counted = ", ref_count=True" if self._ref_count else ""
         return f"MulticastProcessor(prefetch={self._prefetch}{counted})"
 
-    # -- towards the subscribers
+    # -- for the subscribers
 
     @property
     def flow(self) -> Flow[T]:
@@ -345,15 +346,15 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         return Flow(self)
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Serve `subscriber` too, from the next item on; or tell it how the flow has ended.
+        """Serve `subscriber` too, from the next item on; or send it the end.
 
         Raises:
-            NoneItemError: if it is None.
+            NoneItemError: if `subscriber` is None.
         """
         downstream = core_subscriber(subscriber)
         line = _MulticastSubscription(self, subscriber, downstream)
-        # It joins when on_subscribe has returned: a terminal needs no demand, and could come
-        # before it or in the midst of it (§1.9, M20). One that has cancelled there joins and
+        # It joins when on_subscribe has returned: a terminal needs no demand, and could come before
+        # it or in the midst of it (§1.9, M20). A subscriber that has cancelled there joins and
         # leaves in one step, and is not kept (M21).
         try:
             downstream.on_subscribe(line)
@@ -367,7 +368,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self.signal()
 
     def _note(self, line: _MulticastSubscription[T]) -> None:
-        """Let the drain look at `line`, unless it never will have to."""
+        """Let the drain look at `line`, unless it never has to."""
         changes = self._changes
         if (
             line.taken
@@ -377,24 +378,28 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         ):
             changes[line] = None
         else:
-            # It has gone before it was served: nothing is kept of it until a slow drain looks.
+            # It has gone before it was served: it is not kept until a slow drain looks.
             changes[None] = None
             line.disown()
 
     @property
     def has_subscribers(self) -> bool:
-        """Whether somebody is subscribed now."""
+        """Whether there is a subscriber now."""
         return any(line.downstream is not None for line in self._members.copy())
 
     @property
     def terminated(self) -> bool:
-        """Whether it was told of the end, and accepts nothing more; what waits comes before it."""
+        """Whether it has got the end, and accepts nothing more.
+
+        Items that wait come before the end.
+        """
         return bool(self._ends)
 
     def statistics(self) -> Statistics:
-        """Who is served, what waits, and who holds the others back.
+        """Return the statistics: subscribers, items that wait, and the slowest subscribers.
 
-        Thread: any; while another thread serves the subscribers, the figures are a moment apart.
+        Thread: any; while another thread serves the subscribers, the figures may be from slightly
+        different moments.
 
         >>> from flow_core.subscribers import CallbackSubscriber
         >>> numbers = MulticastProcessor[int]()
@@ -435,7 +440,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     # -- by hand
 
     def start(self) -> None:
-        """Do without an upstream: the processor is fed by `offer`, or by `on_next`.
+        """Work without an upstream: the processor is fed by `offer`, or by `on_next`.
 
         It counts as an upstream: with `ref_count`, the processor ends when the last subscriber
         leaves, and a publisher that it is subscribed to later is cancelled.
@@ -477,8 +482,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def offer(self, item: T) -> bool:
         """Send `item`, if there is room for it that no upstream was promised.
 
-        An upstream that comes gets all the room that is left, and keeps it. So offer before there
-        is one, or do without.
+        A later upstream gets all the room that is left, and keeps it. So offer before there is one,
+        or do without.
 
         Thread: any; threads that offer at the same time are put in some order. Each of them may
         find the same room, so that one item more waits for each.
@@ -487,7 +492,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             False if `prefetch` items wait, if there is an upstream, or if the flow has ended.
 
         Raises:
-            NoneItemError: if it is None.
+            NoneItemError: if `item` is None.
         """
         if item is None:
             raise _none("offer")
@@ -499,7 +504,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         return True
 
     def room(self) -> int:
-        """How many items `offer` would take now, if nobody requested any."""
+        """Return how many items `offer` would take now, if no subscriber requested any."""
         upstream = self._upstream
         if self._ends or not (upstream is None or isinstance(upstream, _Standalone)):
             return 0
@@ -509,7 +514,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Takes one upstream, and cancels every other."""
+        """Take one upstream, and cancel every other."""
         if subscription is None:
             raise _none("on_subscribe")
         mine = object()
@@ -517,14 +522,15 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             subscription.cancel()
             return
         self._upstream = subscription
-        if self._ends:  # looked at now: who ends it later finds the upstream
+        if self._ends:  # read now: a thread that ends it later finds the upstream
             self._upstream = None
             subscription.cancel()
             return
         fused: QueueSubscription[T] | None = None
-        # What was fed by hand before comes first, and waits in the queue.
+        # Items that were fed by hand before come first, and wait in the queue.
         if isinstance(subscription, QueueSubscription) and not self._queue:
-            # Whoever requests may be the one who polls: functions of the user stay out (F39).
+            # The thread that requests may be the one that polls: functions of the user stay out
+            # (F39).
             mode = subscription.request_fusion(Fusion.ANY | Fusion.THREAD_BOUNDARY)
             if mode == Fusion.SYNC:
                 self._sync = True
@@ -533,12 +539,12 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                 self.signal()
                 return
             if mode == Fusion.ASYNC:
-                # isinstance knows the class, but not what it is a queue of.
+                # isinstance knows the class, but not the type of its items.
                 fused = cast("QueueSubscription[T]", subscription)
-        # If nothing was ever fed by hand, all places are free. Otherwise only the drain knows.
+        # If no item was ever fed by hand, all places are free. Otherwise only the drain knows.
         room = 0 if self._fed or self._sent else self._capacity
         self._promised = room
-        self._refill = 0  # the drain looks at that before it polls
+        self._refill = 0  # the drain reads that before it polls
         self._fused = fused
         self.signal()
         if room:
@@ -546,13 +552,13 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     @override
     def on_next(self, item: T, /) -> None:
-        """One call at a time; `offer` may be called by many."""
+        """Take an item. One call at a time; `offer` may be called by many."""
         if item is None:
             raise _none("on_next")
         queue, permit = self._queue, self._permit
-        # The short way of an item that nothing waits before and that everybody is known to want:
-        # under the drain's permit, but not through its queue. `_missed` says that something was
-        # published before, which comes first; and later, that somebody failed to get the permit.
+        # The short way of an item when no other waits and all members are known to want it: under
+        # the drain's permit, but not through its queue. `_missed` says that something was published
+        # before, which comes first; and later, that another thread failed to get the permit.
         if self._fused is None and not queue:
             try:
                 del permit[0]
@@ -582,7 +588,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                     return
                 permit[0] = True
         if self._ends or self._fused is not None:
-            if item is not EMPTY:  # which says that there is something to poll
+            if item is not EMPTY:  # it says that there is something to poll
                 hooks.drop_item(item)
         elif len(queue) < self._capacity or self._is_promised():
             self._fed = self._fed or self._upstream is None
@@ -593,18 +599,18 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """The upstream is over; the subscribers hear why."""
+        """End: the upstream has ended; the subscribers get the error."""
         self.on_error(error)
         return True
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """The items that wait are sent before it."""
+        """Keep the error; the items that wait are sent before it."""
         if error is None:
             raise _none("on_error")
         if self._end(error):
             self.signal()
-        elif self._stopped:  # by what has caused this one; see `leave`
+        elif self._stopped:  # by the cause of this one; see `leave`
             self._stopped = False
             self._ends[0] = [error]
             self.signal()
@@ -613,17 +619,17 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     @override
     def on_complete(self) -> None:
-        """The items that wait are sent before it."""
+        """Keep the end; the items that wait are sent before it."""
         if self._end(None):
             self.signal()
 
     def _end(self, error: BaseException | None) -> bool:
-        """Accept no more items; whether nobody has said so before (M25)."""
+        """Accept no more items; return whether that was not done before (M25)."""
         end = [error]
         return self._ends.setdefault(0, end) is end
 
     def _is_promised(self) -> bool:
-        """Whether a full queue is no fault of the upstream: some items were offered as it came."""
+        """Return whether the upstream may find a full queue: items were offered as it came."""
         upstream = self._upstream
         by_hand = upstream is None or isinstance(upstream, _Standalone)
         return self._fed and not by_hand and len(self._queue) < 2 * self._capacity
@@ -656,7 +662,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             if self._sent >= self._refill and not self._replenish():
                 return
             # The end is read before the queue, or it could overtake the last item (M33); and the
-            # queue before the changes: who joined before an item was sent gets it.
+            # queue before the changes: a subscriber that joined before an item was sent gets it.
             done, fused, sent = bool(self._ends), self._fused, self._sent
             until = sent + len(queue)
             if changes:
@@ -698,7 +704,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                             deliver(item)
                         except BaseException as error:
                             self._raised(self._lines[~length_hint(serving)], error)
-                # Somebody joined, left, or was cancelled: go on with the others (M32).
+                # A subscriber joined, left, or was cancelled: continue with the others (M32).
                 if changes:
                     break
             if item is EMPTY:
@@ -707,12 +713,15 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                 return
 
     def _replenish(self) -> bool:
-        """Request as many items as there is room for; False if the upstream fails at that."""
+        """Request as many items as there is room for.
+
+        Return False if the upstream fails at that.
+        """
         sent, upstream = self._sent, self._upstream
         kept = sent + len(self._queue)
         promised = max(self._promised, kept)
         room = max(sent + self._capacity - promised, 0)
-        coming = self._refill == 0 and promised > kept  # what `on_subscribe` has requested
+        coming = self._refill == 0 and promised > kept  # the request of `on_subscribe`
         self._promised = promised + room
         self._refill = refill = sent + (replenish_limit(self._prefetch) if room or coming else 1)
         self._direct = min(self._direct, refill - 1)
@@ -726,11 +735,12 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         return True
 
     def _everybody_wants(self, position: int) -> bool:
-        """Whether there are members who all want the item at `position`; finds out how far.
+        """Return whether there are members that all want the item at `position`; find out how far.
 
-        While nothing is sent, demand only grows, and those who leave want everything: who was
-        found to want the item still does, and the search goes on from the one who held it back. So
-        an item costs a few looks at each member, over any number of requests, joins and leaves.
+        While no item is sent, demand only grows, and members that leave want everything: a member
+        that was found to want the item still does, and the search continues from the one that held
+        it back. So an item costs a few looks at each member, over any number of requests, joins and
+        leaves.
         """
         lines, holder = self._lines, self._holder
         if not self._members:
@@ -761,7 +771,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         while changes:
             for line in list(changes):
                 if line is not None:
-                    line.taken = True  # before it is taken out: see `_note`
+                    line.taken = True  # before it is removed: see `_note`
                 if changes.pop(line, EMPTY) is not EMPTY:
                     left |= line is None or self._settle(line)
         if left and (not members or len(self._lines) > 2 * len(members) + 4):
@@ -770,11 +780,11 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             self._abandon()
 
     def _settle(self, line: _MulticastSubscription[T]) -> bool:
-        """Let a subscription join or leave; whether it has left."""
+        """Let a subscription join or leave; return whether it has left."""
         if line.start >= NEVER:
-            return False  # has left before; two threads said so
+            return False  # it has left before; two threads noted it
         if line.downstream is None or line.bad is not None:
-            line.start = NEVER  # it holds nobody back
+            line.start = NEVER  # it holds no other subscriber back
             if line in self._members:
                 del self._members[line]
                 self._conditionals -= line.conditional
@@ -792,7 +802,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         return False
 
     def _join(self, line: _MulticastSubscription[T]) -> None:
-        """A subscription becomes a member, the last one in order."""
+        """Make a subscription a member, the last one in order."""
         members, calls = self._members, self._calls
         line.add_up()
         line.start = sent = self._sent
@@ -810,9 +820,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         line.place(calls, len(calls) - 1)
 
     def _line_up(self) -> None:
-        """Keep nothing of those who have left. A place is never used twice: see `mute`."""
+        """Drop the members that have left. A place is never used twice: see `mute`."""
         self._holder = None
-        self._members = members = self._members.copy()  # a dict gives no room back by itself
+        self._members = members = self._members.copy()  # a dict never shrinks by itself
         self._lines = lines = list(members)
         self._calls = calls = [line.deliver for line in lines]
         for index, line in enumerate(lines):
@@ -832,7 +842,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                 self._raised(line, error)
 
     def _raised(self, line: _MulticastSubscription[T], error: BaseException) -> None:
-        """A subscriber raised (§2.13): it is cancelled, the others are not its concern (M39)."""
+        """Cancel a subscriber that raised (§2.13); this does not concern the others (M39)."""
         downstream = line.release()
         self._changes[line] = None
         self._missed = True
@@ -847,7 +857,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             hooks.drop_error(error)
 
     def _fail(self, error: BaseException) -> None:
-        """The upstream raised where it should have signalled, as one that is polled does (F46)."""
+        """Fail: the upstream raised where it should have signalled, as a polled one does (F46)."""
         self._ends[0] = [error]
         upstream, fused = self._upstream, self._fused
         if upstream is not None:
@@ -857,7 +867,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._terminate()
 
     def _exhausted(self, fused: QueueSubscription[T]) -> bool:
-        """Whether a fused upstream has ended, found out without taking an item (M38)."""
+        """Return whether a fused upstream has ended, without taking an item (M38)."""
         try:
             return bool(self._members) and fused.is_empty()
         except BaseException as error:
@@ -866,7 +876,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             return False
 
     def _stop(self, escaped: BaseException) -> None:
-        """Something fatal passes through: call nobody now, the next drain tells the members.
+        """Stop for a fatal error that passes through: call no subscriber now.
+
+        The next drain ends the members.
 
         If it ends a task of an executor or a clock, that drain comes by our `on_error`.
         """
@@ -885,7 +897,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             hooks.cancel(upstream)
 
     def _abandon(self) -> None:
-        """All have left, and `ref_count` says that this is the end (M40, M42)."""
+        """End: all have left, and `ref_count` is set (M40, M42)."""
         upstream, fused = self._upstream, self._fused
         if upstream is None:
             return  # they may come and go until there is one
@@ -901,7 +913,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             fused.clear()
 
     def _terminate(self) -> None:
-        """Tell everybody that it has ended; whoever comes later is told by `_reconcile` (M37)."""
+        """Send all members the end; `_reconcile` sends it to those that come later (M37)."""
         first = not self._terminated
         self._terminated = True
         self._stopped = False
@@ -926,7 +938,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             _signal_complete(downstream)
             return
         if late:
-            error.__traceback__ = self._trace  # whoever raised it before has added to it (X14)
+            error.__traceback__ = self._trace  # raising it before has added to it (X14)
         _signal_error(downstream, error)
 
     def _discard(self) -> None:
@@ -934,8 +946,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
 
 _NOBODY: Final[MulticastProcessor[Any]] = MulticastProcessor()  # Any: it never has an item
-"""See `_MulticastSubscription.disown`. Lines of all flows meet there, and none may wait for
-another: it never has a line."""
+"""See `_MulticastSubscription.disown`. Subscriptions of all flows meet there, and none may wait for
+another: it never has a member."""
 
 
 def _none(method: str) -> NoneItemError:

@@ -1,4 +1,4 @@
-"""`ReplayProcessor`: what was, for those who come later."""
+"""`ReplayProcessor`: the earlier items, for late subscribers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["ReplayProcessor"]
 T = TypeVar("T")
 
 _CHUNK: Final = 256
-"""Items that a line takes at a time: between two, it looks for what has changed."""
+"""Items that a line takes at a time: between two, it looks for changes."""
 _SLACK: Final = 128
-"""Items that may be forgotten before the room of these is given back."""
+"""Items that may be forgotten before their memory is freed."""
 
 
 @final
 class ReplayProcessor(HotProcessor[T]):
-    """Keeps items, and gives each subscriber all that it has kept and then what comes.
+    """Keeps items, and sends each subscriber all that it has kept and then the new ones.
 
     >>> numbers = ReplayProcessor[int](size=2)
     >>> for n in range(4):
@@ -37,34 +37,34 @@ class ReplayProcessor(HotProcessor[T]):
     >>> numbers.on_next(4)
     4
 
-    Each subscriber has a position of its own, and is sent items as it asks for them. Who subscribes
-    after the end gets what is kept, and then the end.
+    Each subscriber has its own position, and is sent items on demand. A subscriber that comes after
+    the end gets the kept items, and then the end.
 
     An item from within an on_next waits until the one before it was sent to all; 128 may wait, and
     one more ends it with MissingBackpressureError.
 
     Demand: without `size`, everything is requested of the upstream, and everything is kept. With
-    it, the upstream may be `size` items ahead of the slowest subscriber, so that nobody misses an
+    it, the upstream may be `size` items ahead of the slowest subscriber, so no subscriber misses an
     item, and the slowest sets the pace beyond that; without subscribers it runs freely, and old
-    items are forgotten. More is requested when 75 % of it was taken. A newcomer that does not ask
-    at once is waited for, too: up to twice `size` items are kept while somebody is behind.
-    A processor that is fed faster than that, by hand or by an upstream that ignores demand, forgets
-    what it has no room for: a subscriber that had not got it yet fails with
-    MissingBackpressureError, alone. The same holds for items that grow older than `ttl` before
-    a subscriber asks for them, if they were forgotten by then: that happens when the next item or
-    a newcomer comes. So nobody fails because time alone has passed.
-    Thread: that of the upstream, or of whoever requests or subscribes. Fusion: none.
+    items are forgotten. More is requested when 75 % of it was taken. It waits for a newcomer that
+    does not request at once, too: up to twice `size` items are kept while a subscriber is behind.
+    If a processor is fed faster than that, by hand or by an upstream that ignores demand, it
+    forgets items for which it has no room: a subscriber that had not got one yet fails with
+    MissingBackpressureError, alone. The same holds for items that grow older than `ttl` before a
+    subscriber requests them, if they were forgotten by then: that happens when the next item or a
+    newcomer comes. So no subscriber fails only because time has passed.
+    Thread: that of the upstream, or of the thread that requests or subscribes. Fusion: none.
     Memory: 8 bytes for each kept item, and 40 with `ttl`, beside the item itself.
-    Errors: those of the upstream come after the items that are kept.
+    Errors: those of the upstream come after the kept items.
 
     Args:
         size: how many items to keep at most; None keeps all.
-        ttl: how long to keep an item; None keeps it for ever.
-        clock: what these are measured by; None is the clock of the process.
+        ttl: how long to keep an item, in seconds; None keeps it for ever.
+        clock: the clock of `ttl`; None is the clock of the process.
 
     Raises:
-        TypeError: if `size` is not an int, or `ttl` no time.
-        ValueError: if `size` is less than 1, or `ttl` not above 0 and finite.
+        TypeError: if `size` is not an int, or `ttl` is not a time.
+        ValueError: if `size` is less than 1, or `ttl` is not above 0 and finite.
     """
 
     __slots__ = (
@@ -94,29 +94,29 @@ class ReplayProcessor(HotProcessor[T]):
         self._ttl_s = None if ttl is None else check_period(ttl)
         self._clock = home_clock(clock, None)
         self._log: tuple[int, list[T | None]] = (0, [])
-        """The position of the first entry, and the entries; None for what is forgotten. The list
-        only grows; when its begin is cut off, the pair is replaced, so that who reads sees one or
-        the other."""
+        """The position of the first entry, and the entries; None for forgotten items. The list only
+        grows; when its beginning is cut off, the pair is replaced, so that a reader sees one or the
+        other."""
         self._first = 0
-        """The position of the oldest item that is kept."""
+        """The position of the oldest kept item."""
         self._times: deque[float] = deque()
-        """When the items that are kept have come; only with `ttl`."""
+        """The times at which the kept items have come; only with `ttl`."""
         self._going = 0
         """The items before this position are forgotten, or about to be."""
         self._due = False
-        """Somebody has come, for whom nothing is to be there that is too old."""
-        # What follows is for a processor with a size.
+        """Forget items that are too old, before a newcomer is served."""
+        # The following is for a processor with a size.
         self._slow: dict[_ReplaySubscription[T], None] = {}
-        """The lines that are on their own. Any thread adds and takes."""
+        """The lines that are on their own. Any thread adds and removes."""
         self._latest: object = None
-        """Another one for each that comes. Any thread."""
+        """One entry for each line that comes. Any thread."""
         self._known: object = None
         self._pinned: _ReplaySubscription[T] | None = None
         self._slowest = 0
-        """The latest that `lowest` has seen, the line that stood before all others then, and where.
-        With the permit."""
+        """The latest entry that `lowest` has seen, the line that stood before all others then, and
+        its position. With the permit."""
         self._granted = 0
-        """How many items were requested of the upstream. With the permit."""
+        """The number of items requested of the upstream. With the permit."""
         self._limit = replenish_limit(size or 1)
         self._grants: deque[int] = deque()
         """Amounts to request when the permit is given back."""
@@ -124,10 +124,10 @@ class ReplayProcessor(HotProcessor[T]):
     # -- the log
 
     def read(self, position: int, count: int) -> list[T] | None:
-        """Up to `count` items from `position` on; None if the first of them is forgotten."""
+        """Return up to `count` items from `position` on; None if the first of them is forgotten."""
         base, entries = self._log
         found = entries[position - base : position - base + count] if position >= base else []
-        # Looked at after that: `_forget` says what is gone before it takes it away.
+        # Read after that: `_forget` sets the position before it removes items.
         if position < self._first:
             return None
         return cast("list[T]", found)  # what is None is forgotten
@@ -140,8 +140,8 @@ class ReplayProcessor(HotProcessor[T]):
             if size is None:
                 entries.append(item)
                 return
-            # The quick way, as long as nobody may want what is to be forgotten. A newcomer is found
-            # in `_slow`, or has seen what goes: see `welcome`.
+            # The quick way, as long as no line may want the items to be forgotten. A newcomer is
+            # found in `_slow`, or has seen which items go: see `welcome`.
             before = self._first
             self._going = first = self.position + 1 - size
             if first == before + 1 and first - base <= _SLACK and not self._slow:
@@ -165,7 +165,7 @@ class ReplayProcessor(HotProcessor[T]):
                 self._forget(first)
 
     def _expire(self, now: float) -> None:
-        """Forget what is too old."""
+        """Forget items that are too old."""
         oldest = now - (self._ttl_s or 0.0)
         gone = 0
         for time in self._times:
@@ -189,7 +189,7 @@ class ReplayProcessor(HotProcessor[T]):
 
     @property
     def oldest(self) -> int:
-        """The position of the first item for newcomers."""
+        """Return the position of the first item for newcomers."""
         first = self._first
         return first if self.size is None else max(first, self.position - self.size)
 
@@ -203,7 +203,7 @@ class ReplayProcessor(HotProcessor[T]):
     def capacity(self) -> int:
         return UNBOUNDED if self.size is None else self.size
 
-    # -- demand of the upstream
+    # -- demand for the upstream
 
     @override
     def begin(self, upstream: Subscription) -> None:
@@ -215,16 +215,16 @@ class ReplayProcessor(HotProcessor[T]):
 
     @override
     def left(self) -> None:
-        """It may have been the slowest."""
+        """Note that a line has left; it may have been the slowest."""
         if self.position >= self.refill:
             self.signal()
 
     def welcome(self, line: _ReplaySubscription[T]) -> None:
-        """A line comes, and begins with the oldest item."""
+        """Let a line come, which begins with the oldest item."""
         line.position = line.start = self._young() if self._due else self.oldest
         if self.size is not None and not self.ended:
             self.counts(line, on_its_own=True)
-            # `keep` says what goes before it looks at `_slow`.
+            # `keep` sets the items to be forgotten before it looks at `_slow`.
             line.position = line.start = max(line.position, self._going)
 
     def _young(self) -> int:
@@ -244,10 +244,10 @@ class ReplayProcessor(HotProcessor[T]):
             self._slow.pop(line, None)
 
     def lowest(self) -> int:
-        """Where the slowest of those stands who are on their own. With the permit."""
+        """Return the position of the slowest line on its own. With the permit."""
         slow, pinned, latest = self._slow, self._pinned, self._latest
         known = latest is self._known and pinned in slow and pinned.position == self._slowest
-        if not known:  # they only go on, and who comes later says so in `_latest`
+        if not known:  # they only move forward, and one that comes later says so in `_latest`
             lines = list(slow)
             positions = [line.position for line in lines]
             self._slowest = lowest = min(positions, default=self.position)
@@ -256,7 +256,7 @@ class ReplayProcessor(HotProcessor[T]):
         return self._slowest
 
     def moved(self) -> None:
-        """A line that is on its own has got items."""
+        """Note that a line on its own has got items."""
         if self.position >= self.refill:
             self.signal()
 
@@ -288,7 +288,7 @@ class ReplayProcessor(HotProcessor[T]):
 
     @override
     def signal(self) -> None:
-        """Requests what it has found that there is room for."""
+        """Drain, then request as many items as there was room for."""
         super().signal()
         grants = self._grants
         while grants:
@@ -304,7 +304,7 @@ class ReplayProcessor(HotProcessor[T]):
 
     @override
     def room(self) -> int:
-        """What can come before an item is forgotten that is wanted."""
+        """Return how many items can come before an item is forgotten that is wanted."""
         size = self.size
         if size is None:
             return UNBOUNDED
@@ -313,7 +313,7 @@ class ReplayProcessor(HotProcessor[T]):
 
     @override
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> HotSubscription[T]:
-        if self._ttl_s is not None:  # what is too old is not for newcomers
+        if self._ttl_s is not None:  # newcomers do not get items that are too old
             self._due = True
             self.signal()
         return _ReplaySubscription(self, subscriber, downstream)
@@ -357,7 +357,8 @@ class _ReplaySubscription(HotSubscription[T]):
     def deliver(self) -> None:
         owner = self._log_of
         while self.wanted:
-            ended = owner.ended  # read before the items: what came before the end is there by then
+            # Read before the items: those from before the end are there by then.
+            ended = owner.ended
             position = self.position
             if position >= owner.position:
                 if ended:

@@ -28,7 +28,7 @@ def serialized(
     *,
     capacity: int = DEFAULT_PREFETCH,
 ) -> SerializedProcessor[T]:
-    """A front for `processor` whose signals may come from any threads, at the same time.
+    """Return a front for `processor` whose signals may come from any threads, at the same time.
 
     >>> from flow_multicast import DirectProcessor
     >>> numbers = serialized(DirectProcessor[int]())
@@ -36,27 +36,28 @@ def serialized(
     >>> numbers.on_next(1)
     1
 
-    A signal that comes while another one is delivered waits, and is delivered by the thread that
-    delivers; nobody blocks. Items of one thread stay in order, and an end comes after what was
-    there before it. It is for feeding by hand: an upstream that signals from several threads needs
-    `flow_core.operators.serialize`, which goes by demand. `Sink` answers instead of waiting.
+    A signal that comes while another one is delivered waits, and is delivered by the delivering
+    thread; no thread blocks. Items of one thread stay in order, and an end comes after the items
+    before it. It is for feeding by hand: an upstream that signals from several threads needs
+    `flow_core.operators.serialize`, which respects demand. A `Sink` returns a result instead of
+    waiting.
 
     Demand: that of `processor`. When `capacity` items wait, `on_next` ends it with a
-    MissingBackpressureError, after these, and `offer` says False. Threads that come at the same
+    MissingBackpressureError, after these, and `offer` returns False. Threads that come at the same
     instant may each find the last place: then one item more waits for each.
     Thread: one of those that feed; one at a time. Fusion: none.
     Errors: those that are sent to it.
 
     Args:
-        processor: gets the signals; fed by nobody else.
-        capacity: items that may wait.
+        processor: gets the signals; no other code may feed it.
+        capacity: how many items may wait.
 
     Returns:
         A processor with the subscribers of `processor`.
 
     Raises:
         TypeError: if `capacity` is not an int.
-        ValueError: if it is less than 1.
+        ValueError: if `capacity` is less than 1.
     """
     return SerializedProcessor(processor, capacity)
 
@@ -86,15 +87,15 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         self.capacity: Final = check_prefetch(capacity, "capacity")
         self._queue: deque[T] = deque()
         self._ends: dict[int, list[BaseException | None]] = {}
-        """The end that was said first (`setdefault`), with an error or None until it is told:
-        nothing more is accepted."""
+        """The first end (`setdefault`), with an error or None until it is sent: nothing more is
+        accepted."""
         self._member: dict[int, object] = {}
-        """Says who was first to be its upstream (`setdefault`), for good."""
+        """The first upstream (`setdefault`), for good."""
         self._told = False
-        """The processor knows of the end. With the permit."""
+        """True when the processor has got the end. With the permit."""
         self._upstream: Subscription | None = None
 
-    # -- towards the subscribers
+    # -- for the subscribers
 
     @property
     def flow(self) -> Flow[T]:
@@ -107,15 +108,15 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
 
     @property
     def waiting(self) -> int:
-        """How many items wait for the thread that delivers."""
+        """The number of items that wait for the delivering thread."""
         return len(self._queue)
 
     def statistics(self) -> Statistics:
-        """What the processor tells, with the items that wait here. Any thread."""
+        """Return the statistics of the processor, with the items that wait here. Any thread."""
         found = self._processor.statistics()
         return replace(found, operator=repr(self), buffered=found.buffered + len(self._queue))
 
-    # -- from any threads
+    # -- for any thread
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -124,13 +125,13 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         mine = object()
         if self._member.setdefault(0, mine) is mine:
             self._upstream = subscription
-            if self._ends:  # looked at now: who ends it later finds the upstream
+            if self._ends:  # read now: a thread that ends it later finds the upstream
                 self._upstream = None
         self._processor.on_subscribe(subscription)
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Any thread."""
+        """Take an item. Any thread."""
         if item is None:
             raise none_given("on_next")
         if not self._add(item, self.capacity):
@@ -142,10 +143,10 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         """Take `item`, unless there is no room for it, here or in the processor. Any thread.
 
         Returns:
-            False if there is none, or after the end: nobody has got the item.
+            False without room, or after the end: no subscriber gets the item.
 
         Raises:
-            NoneItemError: if it is None.
+            NoneItemError: if `item` is None.
         """
         if item is None:
             raise none_given("offer")
@@ -164,7 +165,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Any thread."""
+        """Take an error. Any thread."""
         if error is None:
             raise none_given("on_error")
         if self._end(error):
@@ -174,7 +175,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
 
     @override
     def on_complete(self) -> None:
-        """Any thread."""
+        """Take the end. Any thread."""
         if self._end(None):
             self.signal()
 
@@ -211,7 +212,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
     def drain(self) -> None:
         queue, processor = self._queue, self._processor
         while True:
-            # Read before the queue: what came before the end is there by then.
+            # Read before the queue: items from before the end are there by then.
             done = bool(self._ends)
             while queue:
                 processor.on_next(queue.popleft())

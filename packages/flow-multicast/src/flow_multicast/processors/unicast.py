@@ -51,7 +51,7 @@ _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of
 class UnicastProcessor(
     SerialDrain, CoreSubscriber[T], QueueSubscription[T], Processor[T, T], Generic[T]
 ):
-    """Keeps items in a bounded queue for its one subscriber, who may come late.
+    """Keeps items in a bounded queue for its one subscriber, which may come late.
 
     It is fed by hand, with `offer` from any thread or `on_next` from one at a time, or by being
     subscribed to a publisher:
@@ -63,29 +63,29 @@ class UnicastProcessor(
     >>> list(words.flow.map(str.upper))
     ['A', 'B']
 
-    When the queue is full, `offer` says False and nothing else happens; `on_next`, which has no
-    answer to give, ends the flow with `MissingBackpressureError` after the items that wait. The
-    bound holds for publishers, too: `capacity` items are requested of the upstream at first, and
-    75 % of it again whenever as many were consumed. (The processor of this name in RxJava requests
-    everything, and its queue grows with what the subscriber does not take.) Threads that offer, or
-    a publisher that comes, at the same instant may exceed it by one item each.
+    When the queue is full, `offer` returns False and does nothing else; `on_next`, which has no
+    result, ends the flow with `MissingBackpressureError` after the items that wait. The bound holds
+    for publishers, too: `capacity` items are requested of the upstream at first, and 75 % of it
+    again whenever as many were consumed. (The processor of this name in RxJava requests everything,
+    and its queue grows with the items that the subscriber does not take.) Threads that offer, or a
+    publisher that comes, at the same instant may exceed it by one item each.
 
     Demand: exact. An item that a conditional subscriber dropped does not count.
-    Thread: whichever signals; one at a time. There is no lock: a finaliser or a signal handler may
-    call anything here, at any moment.
-    Fusion: ASYNC, across threads, too: the subscriber polls this queue and needs none of its own.
-    SYNC, if it had already ended when it was asked: then the queue holds all there will ever be,
-    and its end is the end; an error is raised by the `poll` that finds the queue empty. Before the
-    end it cannot be SYNC: EMPTY would mean that no more items come. Of its own upstream it asks
-    no fusion.
-    Errors: the identical object. A second subscriber gets `ProtocolViolationError`.
+    Thread: any thread that signals; one at a time. There is no lock: a finaliser or a signal
+    handler may call anything here, at any moment.
+    Fusion: ASYNC, across threads, too: the subscriber polls this queue and needs none itself. SYNC,
+    if it had already ended when fusion was requested: then the queue holds everything, and its end
+    is the end; an error is raised by the `poll` that finds the queue empty. Before the end it
+    cannot be SYNC: EMPTY would mean that no more items come. It asks its own upstream for no
+    fusion.
+    Errors: the same object. A second subscriber gets `ProtocolViolationError`.
 
     Args:
-        capacity: items that may wait, at least 1; `flow_core.UNBOUNDED` for as many as come.
+        capacity: how many items may wait, at least 1; `flow_core.UNBOUNDED` for any number.
         delay_error: whether an error comes after the items that wait; otherwise it overtakes them,
             and they go to the dropped-items hook.
         on_terminate: called once, when it accepts no more: on the thread that completes, fails or
-            cancels it, before the subscriber hears of it. What it raises is dropped.
+            cancels it, before the subscriber gets the end. Its error is dropped.
 
     Raises:
         TypeError: if `capacity` is not an int.
@@ -133,32 +133,34 @@ class UnicastProcessor(
         self._limit = replenish_limit(capacity)
         self._queue: deque[T] = deque()
         self._claims: dict[str, object] = {}
-        """What is first come: the subscriber, and the upstream."""
+        """The first subscriber, and the first upstream."""
         self._ends: dict[int, list[BaseException | None]] = {}
-        """How it ends, at 0; the first one who says so is right, and nothing is queued then."""
+        """The end, at 0. The first writer wins, and no item is queued after that."""
         self._upstream: Subscription | None = None
         self._offering: dict[object, None] = {}
-        """Those who are in `offer`: the end waits for them."""
+        """Threads that are in `offer`: the end waits for them."""
         self._fed = False
-        """Whether an item has come from nobody to whom it was promised."""
+        """True if an item has come without a promise."""
         # Positions count the items that have left the queue.
         self._taken = 0
-        """Changed by who takes them only, as the following are by the drain."""
+        """Changed only by the thread that takes items; the following only by the drain."""
         self._promised = 0
-        """Up to where there is no room for items that were not requested, or have not come."""
+        """Up to this position there is no room for items that were not requested, or have not
+        come."""
         self._refill = 0
-        """Where more is to be requested of the upstream."""
+        """The position at which to request more of the upstream."""
         self._bad: ValueError | None = None
         self._halt = False
-        """The next item may not be delivered: the drain has to find out why."""
+        """True if the next item may not be delivered: the drain has to find out why."""
         self._cancelled = False
         self._over = False
-        """Nobody is there who will take an item."""
+        """True when there is no subscriber that will take an item."""
         self._downstream: CoreSubscriber[T] | None = None
-        """Whom to signal: from when its on_subscribe has returned until the end (§1.9, §3.13)."""
+        """The subscriber to signal: from when its on_subscribe has returned until the end (§1.9,
+        §3.13)."""
         self._mode = Fusion.NONE
         self._negotiable = False
-        """Whether the subscriber may ask for fusion: in its on_subscribe, once (F24)."""
+        """True while the subscriber may ask for fusion: in its on_subscribe, once (F24)."""
         self._asked: list[int] = []
         """Amounts that were requested, and that the drain has not added up yet."""
         self._requested = 0
@@ -168,7 +170,7 @@ class UnicastProcessor(
         delayed = "" if self._delay_error else ", delay_error=False"
         return f"UnicastProcessor(capacity={self._capacity}{delayed})"
 
-    # -- towards the subscriber
+    # -- for the subscriber
 
     @property
     def flow(self) -> Flow[T]:
@@ -177,16 +179,16 @@ class UnicastProcessor(
 
     @property
     def terminated(self) -> bool:
-        """Whether it has ended, and accepts nothing more; what waits comes before the end."""
+        """Whether it has ended, and accepts nothing more; items that wait come before the end."""
         return bool(self._ends)
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Serve `subscriber`, which gets what waits and what is still to come.
+        """Serve `subscriber`, which gets the items that wait and all that follow.
 
         Only the first one is served; others get `ProtocolViolationError`.
 
         Raises:
-            NoneItemError: if it is None.
+            NoneItemError: if `subscriber` is None.
         """
         downstream = core_subscriber(subscriber)
         first = object()
@@ -208,8 +210,8 @@ class UnicastProcessor(
             raise
         finally:
             self._negotiable = False
-        # Nobody was signalled before (§1.9). What came meanwhile is found by the drain below, and
-        # so is a cancel, which sets its flag before it forgets the subscriber (F32).
+        # No signal was sent before (§1.9). The drain below finds what came meanwhile, and also a
+        # cancel, which sets its flag before it clears the subscriber (F32).
         if self._mode is not Fusion.SYNC:
             self._downstream = downstream
             if self._cancelled:
@@ -219,7 +221,7 @@ class UnicastProcessor(
     @override
     def request(self, n: int, /) -> None:
         bad = None if n.__class__ is int and n > 0 else bad_request(n)
-        # Who polls has its demand in its own hands.
+        # A subscriber that polls keeps count of its own demand.
         polled = self._mode is not Fusion.NONE and (bad is None or self._mode is Fusion.SYNC)
         if self._cancelled or self._bad is not None or polled:
             return
@@ -235,16 +237,16 @@ class UnicastProcessor(
 
     @override
     def cancel(self) -> None:
-        """The items that wait go to the dropped-items hook."""
+        """Cancel; the items that wait go to the dropped-items hook."""
         self._cancelled = self._halt = True
         self._downstream = None
         self._finish(None, failed=True)
         self.signal()
 
     def statistics(self) -> Statistics:
-        """How many items wait, and for what.
+        """Return the statistics: how many items wait, and for what.
 
-        Thread: any; while other threads signal, the figures are a moment apart.
+        Thread: any; while other threads signal, the figures may be from slightly different moments.
 
         >>> numbers = UnicastProcessor[int](4)
         >>> numbers.offer(1)
@@ -276,11 +278,11 @@ class UnicastProcessor(
         """Queue `item` if there is room, and no upstream to fill it; from any thread.
 
         Returns:
-            Whether it was queued; False also if the flow has ended. What is queued comes before the
+            Whether it was queued; False also if the flow has ended. A queued item comes before the
             end.
 
         Raises:
-            NoneItemError: if it is None.
+            NoneItemError: if `item` is None.
         """
         if item is None:
             raise none_given("UnicastProcessor.offer")
@@ -288,7 +290,8 @@ class UnicastProcessor(
         vacant = self._upstream is None or self._capacity == UNBOUNDED
         taken = False
         try:
-            offering[mark] = None  # before it looks for the end: who ends looks here after that
+            # Before it reads the end: a thread that ends it looks here after that.
+            offering[mark] = None
             if vacant and len(queue) < self._capacity and not self._ends:
                 self._fed = True
                 queue.append(item)
@@ -300,7 +303,7 @@ class UnicastProcessor(
         return taken
 
     def room(self) -> int:
-        """How many items `offer` would take now."""
+        """Return how many items `offer` would take now."""
         if self._ends:
             return 0
         if self._capacity == UNBOUNDED:
@@ -311,21 +314,21 @@ class UnicastProcessor(
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Takes one upstream, and cancels every other."""
+        """Take one upstream, and cancel every other."""
         if subscription is None:
             raise none_given("UnicastProcessor.on_subscribe")
         claim = [subscription]
         if not self._ends and self._claims.setdefault("upstream", claim) is claim:
             self._upstream = subscription
             if not self._ends:
-                self.signal()  # which requests
+                self.signal()  # it requests
                 return
-            self._upstream = None  # whoever has ended it may have looked before
+            self._upstream = None  # a thread that has ended it may have looked before
         subscription.cancel()
 
     @override
     def on_next(self, item: T, /) -> None:
-        """One call at a time; `offer` may be called by many."""
+        """Take an item. One call at a time; `offer` may be called by many."""
         if item is None:
             raise none_given("UnicastProcessor.on_next")
         queue = self._queue
@@ -334,19 +337,19 @@ class UnicastProcessor(
         elif len(queue) < self._capacity or self._is_promised():
             self._fed = self._fed or self._upstream is None
             queue.append(item)
-            self.signal()  # after it is queued: it may be all that a fused one gets (F31)
+            self.signal()  # after it is queued: a fused subscriber may get only this (F31)
         else:
             self._overflow(item)
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """The upstream is over; the subscriber hears why."""
+        """End: the upstream has ended; the subscriber gets the error."""
         self.on_error(error)
         return True
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """The items that wait come before it, if it is to be delayed."""
+        """Keep the error; the items that wait come before it, if it is delayed."""
         if error is None:
             raise none_given("UnicastProcessor.on_error")
         if self._finish(error):
@@ -356,12 +359,12 @@ class UnicastProcessor(
 
     @override
     def on_complete(self) -> None:
-        """The items that wait come before it."""
+        """Keep the end; the items that wait come before it."""
         if self._finish(None):
             self.signal()
 
     def _is_promised(self) -> bool:
-        """Whether a full queue is no fault of the upstream: items were offered as it came."""
+        """Return whether the upstream may find the queue full: items were offered as it came."""
         by_hand = self._upstream is None
         return self._fed and not by_hand and len(self._queue) < 2 * self._capacity
 
@@ -379,11 +382,11 @@ class UnicastProcessor(
             self.signal()
 
     def _finish(self, error: BaseException | None, *, failed: bool = False) -> bool:
-        """Accept no more items; whether nobody has said so before.
+        """Accept no more items; return whether that was not done before.
 
         Args:
-            error: what the upstream failed with.
-            failed: whether it is not the upstream that ended, which is to be cancelled then.
+            error: the error of the upstream.
+            failed: whether it is not the upstream that ended, which has to be cancelled then.
         """
         end = [error]
         first = self._ends.setdefault(0, end) is end
@@ -421,15 +424,15 @@ class UnicastProcessor(
                 self._wake(downstream)
 
     def _add_up(self) -> None:
-        """Take in what was requested."""
+        """Add up the demand."""
         asked = self._asked
         while count := len(asked):
-            # There is no call between these two: nothing is lost or doubled if Ctrl-C comes.
+            # There is no call between these two: Ctrl-C loses and doubles nothing.
             self._requested += asked[0] if count == 1 else sum(asked[:count])
             del asked[:count]
 
     def _has_ended(self) -> bool:
-        """Whether all is queued that will ever be."""
+        """Return whether all items are queued."""
         return bool(self._ends) and not self._offering
 
     def _wake(self, downstream: CoreSubscriber[T]) -> None:
@@ -437,7 +440,7 @@ class UnicastProcessor(
 
         The end comes even if items wait: they can be polled after it (F33).
         """
-        done = self._has_ended()  # read before: what came before the end can be polled by then
+        done = self._has_ended()  # read before: items from before the end can be polled by then
         if not self._halt and (done or self._queue):
             try:
                 downstream.on_next(_WAKE_UP)
@@ -450,7 +453,7 @@ class UnicastProcessor(
             self._end(downstream)
 
     def _deliver(self, downstream: CoreSubscriber[T]) -> None:
-        """Push what waits, as far as it is wanted, in batches up to the next replenishing."""
+        """Push the items that wait, on demand, in batches up to the next request."""
         emit: Callable[[T], object]
         if isinstance(downstream, ConditionalSubscriber):
             conditional, emit = True, downstream.try_on_next
@@ -460,7 +463,7 @@ class UnicastProcessor(
         while not self._halt:
             done = (
                 self._has_ended()
-            )  # read before the queue: what came before the end waits by then
+            )  # read before the queue: items from before the end wait by then
             left = self._refill - self._taken
             batch = min(len(queue), left if left > 0 else self._limit)
             if self._asked:
@@ -491,7 +494,10 @@ class UnicastProcessor(
         self._stop(downstream)
 
     def _replenish(self, downstream: CoreSubscriber[T] | None) -> bool:
-        """Request as many items as there is room for; False if the upstream fails at that."""
+        """Request as many items as there is room for.
+
+        Return False if the upstream fails at that.
+        """
         upstream = self._upstream
         if upstream is None:
             return True
@@ -499,9 +505,9 @@ class UnicastProcessor(
         if capacity == UNBOUNDED:
             room, self._refill = UNBOUNDED, NEVER
         else:
-            # Nobody offers beside an upstream: what waits has come of it, or before it.
+            # No thread offers beside an upstream: the items that wait are of it, or came before it.
             waiting = len(self._queue)
-            while taken != self._taken:  # somebody polls
+            while taken != self._taken:  # the subscriber polls
                 taken, waiting = self._taken, len(self._queue)
             promised = max(self._promised, taken + waiting)
             room = max(taken + capacity - promised, 0)
@@ -516,14 +522,14 @@ class UnicastProcessor(
         return True
 
     def _stop(self, downstream: CoreSubscriber[T]) -> None:
-        """Delivery was halted: by cancel, a bad request, or an error that does not wait."""
+        """Stop the delivery: after a cancel, a bad request, or an error that overtakes."""
         self._over = True
         hooks.drop_waiting(self._queue)
         if not self._cancelled:
             self._end(downstream)
 
     def _end(self, downstream: CoreSubscriber[T]) -> None:
-        """Send the terminal, the last signal there is."""
+        """Send the terminal, the last signal."""
         error = self._bad or self._error()
         self._downstream = None
         if self._mode is Fusion.NONE:
@@ -534,19 +540,19 @@ class UnicastProcessor(
             downstream.on_error(error)
 
     def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
-        """The subscriber let `error` escape from its on_next (§2.13)."""
+        """End: the subscriber has raised `error` in its on_next (§2.13)."""
         if self._closed(error) or not downstream.on_next_raised(error):
             hooks.drop_error(error)
 
     def _error(self) -> BaseException | None:
-        """What the upstream has failed with, to the first one who asks."""
+        """Return the error of the upstream, to the first caller only."""
         end = self._ends[0]
         error, end[0] = end[0], None
         return error
 
     def _failed(self, downstream: CoreSubscriber[T] | None, error: BaseException) -> None:
-        """The upstream let `error` escape from request()."""
-        if downstream is None:  # nobody is there yet, or any more
+        """End: the upstream has raised `error` in request()."""
+        if downstream is None:  # there is no subscriber yet, or no longer
             upstream = self._upstream
             throw_if_fatal(error)
             if upstream is not None:
@@ -559,23 +565,26 @@ class UnicastProcessor(
             downstream.on_error(error)
 
     def _closed(self, error: BaseException) -> bool:
-        """Cancel for `error`, and raise it if it is fatal; whether it was cancelled before."""
+        """Cancel for `error`, and raise it if it is fatal.
+
+        Return whether it was cancelled before.
+        """
         before = self._cancelled
         self.cancel()
         hooks.drop_waiting(self._queue)
         throw_if_fatal(error)
         return before
 
-    # -- towards a subscriber that polls
+    # -- for a subscriber that polls
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """SYNC if it has ended already, otherwise ASYNC."""
+        """Grant SYNC if it has ended already, otherwise ASYNC."""
         if not self._negotiable or self._requested or self._asked or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
         if mode & Fusion.SYNC and self._has_ended():
-            # What is queued is all there will be (F34). EMPTY is the end then, not "not yet".
+            # The queue holds all items (F34). EMPTY is the end then, not "not yet".
             self._mode = Fusion.SYNC
             if self._halt:
                 hooks.drop_waiting(self._queue)
@@ -585,7 +594,7 @@ class UnicastProcessor(
 
     @override
     def poll(self) -> T | Empty:
-        """Requests more of the upstream when enough was polled."""
+        """Take the next item, and request more of the upstream when enough was polled."""
         try:
             item = self._queue.popleft()
         except IndexError:
@@ -596,25 +605,25 @@ class UnicastProcessor(
             self._taken = taken = self._taken + 1
             if taken >= self._refill and self._upstream is not None:
                 try:
-                    self.signal()  # which requests
+                    self.signal()  # it requests
                 except BaseException:
                     hooks.drop_item(item)
                     raise
             return item
         if error is not None:
-            raise error  # out of the handler, or it would get the IndexError as its context
+            raise error  # outside of the handler, or it would get the IndexError as its context
         return EMPTY
 
     @override
     def is_empty(self) -> bool:
-        """An error that is still to be raised counts, too."""
+        """Return whether nothing is left; an error that is still to be raised counts, too."""
         return not self._queue and (
             self._mode is not Fusion.SYNC or self._ends[0][0] is None or self._cancelled
         )
 
     @override
     def clear(self) -> None:
-        """The items go to the dropped-items hook."""
+        """Drop the items; they go to the dropped-items hook."""
         hooks.drop_waiting(self._queue)
         if self._mode is Fusion.SYNC:
             self._error()

@@ -60,7 +60,7 @@ class SwitchArbiter(Coordinator[T]):
         self._current: Listener[T] | None = None
         """Receives the current source."""
         self._asked = 0
-        """How much of all demand was passed to the current source, or met before it."""
+        """The part of all demand that was passed to the current source, or met before it."""
 
     # -- methods that subclasses define
 

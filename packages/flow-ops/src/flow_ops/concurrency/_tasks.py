@@ -41,8 +41,8 @@ Task = asyncio.Task[Any]  # Any: the type of the results of the user's function
 Function = Callable[[T], Coroutine[Any, Any, Any]]
 
 _HOLD_S: Final = 0.005
-"""How long coroutines may start one after the other before other tasks in the loop have their
-turn."""
+"""The time for which coroutines may start one after the other before other tasks in the loop have
+their turn."""
 
 
 @final

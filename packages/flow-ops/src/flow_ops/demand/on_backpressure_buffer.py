@@ -35,7 +35,7 @@ __all__ = ["BufferOverflow", "on_backpressure_buffer"]
 T = TypeVar("T")
 
 BufferOverflow: TypeAlias = Literal["error", "drop_oldest", "drop_latest"]
-"""What happens to an item for which there is no room: the flow fails after the items that wait, or
+"""The fate of an item for which there is no room: the flow fails after the items that wait, or
 the oldest of them is dropped, or the new item is."""
 
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)

@@ -27,7 +27,7 @@ A thread or task that a part is handed over to reads it some milliseconds later.
 """
 
 _LOOKS_S: Final = PATIENCE_S if HAS_GIL else 0.05
-"""How often to look when nothing moves, in seconds.
+"""The interval of the looks when nothing moves, in seconds.
 
 With the GIL, a part without references is closed when it is freed. Without the GIL, only this look
 closes it. The part is then freed by the thread that made it, when that thread next runs Python

@@ -49,6 +49,6 @@ def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterva
         clock: the clock of the operator; that of the process if None.
 
     Raises:
-        TypeError: if `clock` is none.
+        TypeError: if `clock` is not a clock.
     """
     return stage(Stage(_TIME_INTERVAL, time_of(clock)))

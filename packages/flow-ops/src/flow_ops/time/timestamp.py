@@ -30,7 +30,7 @@ def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]
         clock: the clock of the operator; that of the process if None.
 
     Raises:
-        TypeError: if `clock` is none.
+        TypeError: if `clock` is not a clock.
     """
     now = time_of(clock)
 

@@ -53,7 +53,7 @@ DEFAULT_CONCURRENCY = 128
 @final
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many inner flows run at a time, and how much they prefetch.
+    """Limits for inner flows: how many run at a time, and how much they prefetch.
 
     Args:
         concurrency: how many of them at a time.

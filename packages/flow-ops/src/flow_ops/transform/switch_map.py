@@ -125,7 +125,7 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
         """The inner flow that may be asked for items. Guarded by `_lock`, like the next
         attribute."""
         self._asked = 0
-        """How much of all demand was passed to the current flow, or was met by others."""
+        """The part of all demand that was passed to the current flow, or was met by others."""
         self._has_to_ask = False
         """True if there is a new current flow, which was subscribed to before."""
         self._asking: set[int] = set()
