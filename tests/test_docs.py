@@ -63,11 +63,11 @@ def test_the_check_tells_what_differs_and_what_to_do(
     assert generate.main([]) == 0
     assert generate.main(["--check"]) == 0
     page = tmp_path / "operators.md"
-    page.write_text(page.read_text("utf-8").replace("Each item replaced by", "Something"), "utf-8")
+    page.write_text(page.read_text("utf-8").replace("The result of", "Something"), "utf-8")
     assert generate.main(["--check"]) == 1
     said = capsys.readouterr().out
     assert "-| `map` | Something" in said
-    assert "+| `map` | Each item replaced by" in said
+    assert "+| `map` | The result of" in said
     assert "python docs/generate.py" in said
 
 

@@ -307,9 +307,8 @@ class StageSubscriber(
         except BaseException as error:
             if overlapped(error):
                 # An upstream that answers request() by calling on_next within on_next: from now on
-                # its items wait in the inbox, which keeps their order and bounds the stack. Or, on
-                # Pythons without a GIL, another thread closes the loop, and drops the items that
-                # wait.
+                # its items wait in the inbox, which keeps their order and bounds the stack. Or,
+                # without a GIL, another thread closes the loop, and drops the waiting items.
                 self._inbox.append(item)
                 self._queues = self._again = True
                 self.signal()
@@ -462,8 +461,7 @@ class StageSubscriber(
         downstream = self._downstream
         if gate.cancelled or downstream is None:
             if self._bad is not None and self._started and loop is not None:
-                # on_error must not overlap a running on_next (§1.3): a closed loop sends nothing
-                # more.
+                # on_error must not overlap a running on_next (§1.3): a closed loop sends nothing.
                 self._again = True
                 try:
                     loop.close()
@@ -679,8 +677,7 @@ class StageSubscriber(
                 raise error
             by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
             if thrown is not None and thrown[0] is error:
-                # With its first traceback: the frames that it has passed since then refer to those
-                # that keep it.
+                # With its first traceback: later frames refer to those that keep it.
                 error.with_traceback(thrown[1])
             thrown = None
             if downstream is None or (by_downstream and not downstream.on_next_raised(error)):
@@ -775,8 +772,7 @@ class StageSubscriber(
                 return EMPTY  # cancelled by another thread, which closes the loop right now
             self._polled_out()
             raise
-        # The thread that cancelled could not close what ran.
-        if item is EMPTY or self._gate.cancelled:
+        if item is EMPTY or self._gate.cancelled:  # a cancel could not close what ran
             self._polled_out()
         return item
 
