@@ -60,7 +60,7 @@ def test_every_operator_is_listed_with_its_distribution_and_what_it_does(flow: A
     done = flow("plugins")
     assert (done.code, done.err) == (0, "")
     assert "flow-core" in row(done.out, "map")
-    assert "Each item replaced by" in row(done.out, "map")
+    assert "The result of" in row(done.out, "map")
     assert "Problems" not in done.out
     for section in ("Plugins", "Operators", "Sources", "Engines", "Converters"):
         assert f"\n{section} " in f"\n{done.out}"

@@ -338,7 +338,7 @@ def test_each_operator_that_gives_flows_says_so_in_the_same_words(
     said = " ".join((operator.__doc__ or "").split())
     name = "group" if "group" in operator.__name__ else "window"
     assert (
-        f"Items of a {name} that nobody refers to any more are dropped. When {name}s that are held "
-        "and not read take all of the prefetch, and nothing has moved for a second, the flow fails "
-        "with `MissingBackpressureError`."
+        f"When there is no reference to a {name} any more, its items are dropped. When there are "
+        f"references to {name}s that are not read, these {name}s hold all of the prefetch, and "
+        "nothing has moved for a second, the flow fails with `MissingBackpressureError`."
     ) in said

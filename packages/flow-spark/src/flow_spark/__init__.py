@@ -116,7 +116,7 @@ _PLACES = {
     ".streams.write_each": ("BatchSink", "write_each"),
     "flow_core.batches": ("BatchStore", "MicroBatch"),
 }
-"""Loaded when they are first used: PySpark and pyarrow take half a second."""
+"""Loaded when first used: PySpark and pyarrow take half a second."""
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES)

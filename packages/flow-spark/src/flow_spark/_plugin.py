@@ -1,6 +1,7 @@
-"""What this package registers; see `flow_core.plugins`.
+"""The records that this package registers; see `flow_core.plugins`.
 
-None of it is imported here, as it needs PySpark: a record of a method takes its summary from that.
+The objects are not imported here, as they need PySpark: a record of a method has its summary from
+that.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from flow_core.plugins import (
 from flow_core.protocols import Fusion
 from flow_core.surface.spark import SparkMethods, SparkWords
 
-_METHODS: Any = SparkMethods  # Any: of whatever items
+_METHODS: Any = SparkMethods  # Any: items of any type
 _WORDS: Any = SparkWords
 _ON_EXECUTORS: Final = Fusion.SYNC | Fusion.THREAD_BOUNDARY
 
 
 @hookimpl
 def flow_sources() -> Iterator[SourceSpec]:
-    """Where flows can begin."""
+    """Yield the sources of this package."""
     yield SourceSpec(
         "from_dataframe",
         "flow_spark.sources.from_dataframe:from_dataframe",
@@ -60,7 +61,7 @@ def flow_sources() -> Iterator[SourceSpec]:
 
 @hookimpl
 def flow_operators() -> Iterator[OperatorSpec]:
-    """What `Flow.pipe` can take."""
+    """Yield the operators of this package."""
     yield OperatorSpec.of(
         _METHODS.on_spark,
         target="flow_spark.sources.on_spark:on_spark",
@@ -114,7 +115,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
 
 @hookimpl
 def flow_sinks() -> Iterator[SinkSpec]:
-    """Where flows can end."""
+    """Yield the sinks of this package."""
     yield SinkSpec.of(
         _METHODS.to_dataframe,
         target="flow_spark.sinks.to_dataframe:to_dataframe",
@@ -140,7 +141,7 @@ def flow_sinks() -> Iterator[SinkSpec]:
 
 @hookimpl
 def flow_engines() -> Iterator[EngineSpec]:
-    """Where flows can run."""
+    """Yield the engines of this package."""
     yield EngineSpec(
         "spark",
         "flow_spark.engine:spark_engine",
@@ -151,7 +152,7 @@ def flow_engines() -> Iterator[EngineSpec]:
 
 @hookimpl
 def flow_converters() -> Iterator[ConverterSpec]:
-    """What flows can be made of."""
+    """Yield the converters of this package."""
     for kind, accepts in (
         ("dataframe", "pyspark.sql.dataframe:DataFrame"),
         ("connect-dataframe", "pyspark.sql.connect.dataframe:DataFrame"),

@@ -32,12 +32,12 @@ _PATIENCE_S: Final = 5.0
 _IDLE_S: Final = 10.0
 _LOOK_EVERY_S: Final = 0.02
 
-# Any: PySpark's annotations say dict, and nothing of what is in it.
+# Any: PySpark's annotations say dict, without the types in it.
 _Offset = dict[str, Any]
 
 
 def options(folder: Path, batch_segments: int, tasks: int) -> dict[str, str]:
-    """What the source is told.
+    """Return the options of the source.
 
     Args:
         folder: the spool.
@@ -53,7 +53,10 @@ def options(folder: Path, batch_segments: int, tasks: int) -> dict[str, str]:
 
 @final
 class SegmentSource(DataSource):
-    """Named by `FORMAT`; `options` says what it reads, and the reader's schema which columns."""
+    """The source with the name `FORMAT`.
+
+    `options` has its folder, and the reader's schema its columns.
+    """
 
     @classmethod
     @override
@@ -93,8 +96,8 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._to_the_end = False
         self._lock: Lock | None = None
 
-    def __getstate__(self) -> dict[str, Any]:  # Any: what the attributes hold
-        """Tasks get it too, and no lock."""
+    def __getstate__(self) -> dict[str, Any]:  # Any: the types of the attributes
+        """Leave the lock out: tasks get this, too."""
         return {**vars(self), "_lock": None}
 
     @override
@@ -125,7 +128,7 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @override
     def prepareForTriggerAvailableNow(self) -> None:
-        """All that the flow has is available now."""
+        """Take note that everything in the flow so far is available now."""
         self._to_the_end = True
 
     @override
@@ -148,12 +151,12 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "see the spool at the same path: put it on a file system that they share"
                 )
             for batch in read_segment(file):
-                # As Spark has it, which may have made columns nullable.
+                # With Spark's schema, in which columns may have become nullable.
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
 
     @override
     def commit(self, end: _Offset) -> None:
-        """There is room for more."""
+        """Remove what was consumed: there is room for more."""
         self._segments.commit(self._number(end))
 
     @override
@@ -176,11 +179,14 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._lock = lock
 
     def _more(self, begin: int) -> int:
-        """The end, when all that is there was planned before. Raises what the flow failed with."""
+        """Return the end, when everything so far was planned before.
+
+        Raises the error of the flow.
+        """
         deadline = time.monotonic() + _IDLE_S
         while True:
             outcome = self._segments.outcome()
-            end = self._segments.end().segment  # after the outcome: nothing comes behind it
+            end = self._segments.end().segment  # after the outcome: no segment follows it
             if end > begin:
                 return end
             if outcome is not None and outcome.error is not None:

@@ -1,15 +1,16 @@
-"""A folder between a flow and a streaming query: segments of items, and how far each side is.
+"""A folder between a flow and a streaming query: segments of items, and the position of each side.
 
-Files, all of them private, each complete or not there:
+Files, all of them private, each complete or absent:
 
 * ``meta.json``: the id of the spool, and the columns.
-* ``NUMBER-FIRST-ROWS.arrow``: a segment; the number of its first item tells how many came before.
-* ``committed.json``: what the query is done with; those segments are gone.
-* ``planned.json``: how far the query has planned: there is room for as much again.
-* ``outcome.json``: the flow has ended, and how.
+* ``NUMBER-FIRST-ROWS.arrow``: a segment, with the number of its first item.
+* ``committed.json``: the position up to which the query has finished; earlier segments are removed.
+* ``planned.json``: the position up to which the query has planned: there is room for as much again.
+* ``outcome.json``: the end of the flow.
 * ``reserve``: room for ``outcome.json`` on a disk that is full.
-* ``writer.lock``, ``reader.lock``: who holds them is alive; the system drops them with the process.
-  Who opens the spool takes them for a moment, so that nobody removes what another one writes.
+* ``writer.lock``, ``reader.lock``: their holder is alive; the system drops them with the process. A
+  process that opens the spool takes them for a moment, so that none removes what another one
+  writes.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ _OUTCOME: Final = "outcome.json"
 _RESERVE: Final = "reserve"
 _RESERVED_BYTES: Final = 4096
 _SHORT: Final = 600
-"""Characters of a text that fits into the reserve, however they are encoded."""
+"""The length of a text that fits into the reserve in any encoding, in characters."""
 _PATIENCE_S: Final = 5.0
-"""For another process that makes the same spool at the same time."""
+"""How long to wait for another process that makes the same spool at the same time, in seconds."""
 _SUFFIX: Final = ".arrow"
 _PRIVATE: Final = 0o600
 _OWN_FIRST: Final = re.compile(r".*\.lock|[0-9a-f]{16}\.part")
-"""What may be there before ``meta.json`` is, if a process was killed while it wrote that."""
+"""Files that may be there before ``meta.json`` is, if a process was killed while it wrote that."""
 
 
 @final
@@ -57,7 +58,7 @@ class Segment:
     """Some items in a row, in one file.
 
     Attributes:
-        number: counted from 0.
+        number: its number, from 0.
         first: how many items come before it.
         rows: how many items it holds.
     """
@@ -75,7 +76,7 @@ class Segment:
 @final
 @dataclass(frozen=True, slots=True)
 class SpoolPosition:
-    """A place between two segments.
+    """A position between two segments.
 
     Attributes:
         segment: the number of the next one.
@@ -89,10 +90,10 @@ class SpoolPosition:
 @final
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the flow has ended.
+    """The end of the flow.
 
     Attributes:
-        error: what it failed with, as text; None if it completed.
+        error: the error, as text; None if the flow completed.
     """
 
     error: str | None
@@ -109,7 +110,7 @@ class Lock:
         self._descriptor = -1
 
     def acquire(self, patience_s: float) -> bool:
-        """Take it; False if someone else has it for all of `patience_s` seconds."""
+        """Take it; return False if another process has it for all of `patience_s` seconds."""
         if self._descriptor >= 0:
             return True
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
@@ -127,13 +128,13 @@ class Lock:
                 return True
 
     def release(self) -> None:
-        """Give it back. Idempotent."""
+        """Release it. Idempotent."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
     def held_by_anyone(self) -> bool:
-        """Whether someone has it now."""
+        """Return whether some process has it now."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -152,7 +153,7 @@ class Segments:
     """The folder; each side opens it, in its own process.
 
     Args:
-        folder: where it is.
+        folder: the path of the folder.
     """
 
     __slots__ = ("_id", "folder")
@@ -163,10 +164,10 @@ class Segments:
 
     @staticmethod
     def made(folder: Path, columns: ArrowSchema) -> Segments:
-        """A new folder, or one that has been there before and holds the same columns.
+        """Make a folder, or open one that was made before and has the same columns.
 
         Raises:
-            SpoolError: if it holds others, or something else.
+            SpoolError: if it has others, or is something else.
         """
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         spool = Segments(folder)
@@ -180,15 +181,18 @@ class Segments:
             )
         return spool
 
-    def _opened(self, schema: str) -> dict[str, Any]:  # Any: as JSON has it
-        """What is described there, or is now; and what a killed process left is removed."""
+    def _opened(self, schema: str) -> dict[str, Any]:  # Any: as in JSON
+        """Return its description, and write one if there is none.
+
+        Remove what a killed process left.
+        """
         self._check_empty()
         opening, reader = self.writer, self.reader
         deadline = time.monotonic() + _PATIENCE_S
         while not opening.acquire(0.0):
             meta = self._read(_META)
             if meta is not None:
-                return meta  # who has the lock sees to the rest
+                return meta  # the process that has the lock does the rest
             if time.monotonic() > deadline:
                 raise SpoolError(
                     f"another process has begun a spool in {self.folder} and does not go on; end "
@@ -207,13 +211,13 @@ class Segments:
             opening.release()
 
     def _check_empty(self) -> None:
-        """Leave a folder alone that is somebody else's."""
+        """Refuse a folder that does not belong to a spool."""
         foreign = any(not _OWN_FIRST.fullmatch(path.name) for path in self.folder.iterdir())
-        if foreign and self._read(_META) is None:  # looked for last: another process may make it
+        if foreign and self._read(_META) is None:  # checked last: another process may be making it
             raise SpoolError(f"{self.folder} holds files that no flow has spooled; name another")
 
-    def _described(self, schema: str) -> dict[str, Any]:  # Any: as JSON has it
-        """Make a spool of a folder that holds nothing."""
+    def _described(self, schema: str) -> dict[str, Any]:  # Any: as in JSON
+        """Make a spool of an empty folder."""
         self.folder.chmod(0o700)
         meta = {"id": uuid.uuid4().hex, "columns": schema}
         self._replace(_META, meta)
@@ -221,10 +225,10 @@ class Segments:
 
     @property
     def id(self) -> str:
-        """Tells this spool from another one at the same place.
+        """The id that distinguishes this spool from another one at the same place.
 
         Raises:
-            SpoolError: if there is none.
+            SpoolError: if there is no spool.
         """
         if self._id is None:
             meta = self._read(_META)
@@ -238,21 +242,21 @@ class Segments:
 
     @property
     def writer(self) -> Lock:
-        """Whoever puts items in has it."""
+        """Return the lock of the process that puts items in."""
         return Lock(self.folder / "writer.lock")
 
     @property
     def reader(self) -> Lock:
-        """The query that takes them has it."""
+        """Return the lock of the query that takes them."""
         return Lock(self.folder / "reader.lock")
 
     def begin(self) -> SpoolPosition:
-        """Where the segments begin that no query is done with."""
+        """Return the position up to which a query has finished."""
         given = self._read(_COMMITTED)
         return SpoolPosition() if given is None else SpoolPosition(given["segment"], given["items"])
 
     def end(self) -> SpoolPosition:
-        """Where the next segment goes, and how many items are in the spool or were."""
+        """Return the position of the next segment, which also counts all items so far."""
         last = max(self._listed(), default=None)
         begin = self.begin()
         if last is None or last.number < begin.segment:
@@ -260,12 +264,12 @@ class Segments:
         return SpoolPosition(last.number + 1, last.first + last.rows)
 
     def planned(self) -> int:
-        """The number of the first segment that no micro-batch holds."""
+        """Return the number of the first segment that is in no micro-batch."""
         given = self._read(_PLANNED)
         return max(self.begin().segment, 0 if given is None else given["segment"])
 
     def plan(self, segment: int) -> None:
-        """A micro-batch ends before this segment."""
+        """Note that a micro-batch ends before this segment."""
         if segment != self.planned():
             self._replace(_PLANNED, {"segment": segment}, durable=False)
 
@@ -275,12 +279,12 @@ class Segments:
         """Add a segment; when this returns, it survives a crash.
 
         Args:
-            batches: its items.
+            batches: the items.
             columns: their schema.
-            at: what `end` says.
+            at: the result of `end`.
 
         Returns:
-            The end behind it.
+            The end after the new segment.
         """
         rows = sum(batch.num_rows for batch in batches)
         segment = Segment(at.segment, at.items, rows)
@@ -293,10 +297,10 @@ class Segments:
         return SpoolPosition(at.segment + 1, at.items + rows)
 
     def between(self, start: int, end: int) -> list[Segment]:
-        """The segments from `start` to before `end`.
+        """Return the segments from `start` to before `end`.
 
         Raises:
-            SpoolError: if one of them is gone.
+            SpoolError: if one of them is missing.
         """
         found = [segment for segment in sorted(self._listed()) if start <= segment.number < end]
         if [segment.number for segment in found] != list(range(start, end)):
@@ -308,7 +312,7 @@ class Segments:
         return found
 
     def commit(self, segment: int) -> None:
-        """Nobody will ask for what comes before `segment`: remove it. Idempotent."""
+        """Remove the segments before `segment`, which are not needed any more. Idempotent."""
         begin = self.begin()
         done = [part for part in sorted(self._listed()) if part.number < segment]
         if segment > begin.segment and done:
@@ -318,12 +322,15 @@ class Segments:
             (self.folder / part.name).unlink(missing_ok=True)
 
     def outcome(self) -> Outcome | None:
-        """How the flow has ended; None if it goes on."""
+        """Return how the flow has ended; None if it is running."""
         given = self._read(_OUTCOME)
         return None if given is None else Outcome(given["error"])
 
     def conclude(self, outcome: Outcome) -> None:
-        """The flow has ended. On a full disk, too: the query would take it for complete."""
+        """Note that the flow has ended.
+
+        On a full disk, too: otherwise the query would not notice.
+        """
         try:
             self._replace(_OUTCOME, {"error": outcome.error})
         except OSError:
@@ -332,7 +339,7 @@ class Segments:
             self._replace(_OUTCOME, {"error": told})
 
     def reopen(self) -> None:
-        """The flow is to be tried again."""
+        """Note that the flow is tried again."""
         (self.folder / _OUTCOME).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # still full
             self._reserve()
@@ -349,7 +356,7 @@ class Segments:
                     number, first, rows = name.removesuffix(_SUFFIX).split("-")
                     yield Segment(int(number), int(first), int(rows))
 
-    def _read(self, name: str) -> dict[str, Any] | None:  # Any: as JSON has it
+    def _read(self, name: str) -> dict[str, Any] | None:  # Any: as in JSON
         try:
             found: dict[str, Any] = json.loads((self.folder / name).read_text("utf-8"))
         except FileNotFoundError:
@@ -364,8 +371,11 @@ class Segments:
                 os.fsync(file.fileno())
 
     @contextlib.contextmanager
-    def _new(self, name: str, *, durable: bool = True) -> Generator[Any]:  # Any: as of _created
-        """A file that is there when it is complete; on a full disk, nothing is left of it."""
+    def _new(self, name: str, *, durable: bool = True) -> Generator[Any]:  # Any: see _created
+        """Open a file that is there only when it is complete.
+
+        On a full disk, nothing is left of it.
+        """
         part = self.folder / f"{secrets.token_hex(8)}.part"
         try:
             with _created(part) as file:
@@ -387,13 +397,13 @@ class Segments:
 
 
 def read_segment(file: str) -> Iterator[Any]:  # Any: batches of pyarrow
-    """The batches of a segment."""
+    """Yield the batches of a segment."""
     with _pyarrow.memory_map(file) as source, _pyarrow.ipc.open_file(source) as reader:
         for index in range(reader.num_record_batches):
             yield reader.get_batch(index)
 
 
-def _created(path: Path) -> Any:  # Any: typeshed's name for what fdopen gives is long
+def _created(path: Path) -> Any:  # Any: typeshed's name for the result of fdopen is long
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb")
 
 

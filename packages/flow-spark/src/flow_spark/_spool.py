@@ -36,13 +36,14 @@ __all__ = [
 ]
 
 IN_MEMORY_BYTES: Final = 32 * 2**20
-"""How much is sent to Spark at once; more of it goes through files."""
+"""How much is sent to Spark at once, in bytes; more goes through files."""
 
 WORTH_A_FILE_BYTES: Final = 2**20
-"""The same where this process can write files that the cluster reads, which soon takes less."""
+"""The same where this process can write files that the cluster reads, which is soon faster."""
 
 _ROW_GROUP_BYTES: Final = 4 * 2**20
-"""A part of the file that one task reads as a whole: few and large ones are shared out unevenly."""
+"""The size of the part of a file that one task reads as a whole: few and large ones are shared
+unevenly."""
 
 _NAME_ONE: Final = (
     "Name one: spool='/shared/folder' (which this process and all executors see under this path), "
@@ -51,16 +52,16 @@ _NAME_ONE: Final = (
 
 
 def shares_disk(session: SparkSession) -> bool:
-    """Whether the executors of `session` are certain to see the files of this process."""
+    """Return whether the executors of `session` are certain to see the files of this process."""
     if is_connect(session):
         return False
     return str(session.conf.get("spark.master", "")).startswith("local")
 
 
 def _sees_files(session: SparkSession) -> bool:
-    """Whether a Spark Connect server on this machine reads the files of this process; asks it.
+    """Ask a Spark Connect server on this machine whether it reads the files of this process.
 
-    What answers on the loopback may be a container, or another machine behind a forwarded port.
+    A server on the loopback address may be a container, or another machine behind a forwarded port.
     """
     near = is_loopback(str(session.client.host))
     if not (near and str(session.conf.get("spark.master", "")).startswith("local")):
@@ -79,7 +80,10 @@ def _sees_files(session: SparkSession) -> bool:
 
 
 def local_folder(spool: str | os.PathLike[str]) -> Path | None:
-    """`spool` as a folder of this machine's file systems; None if only Spark can write there."""
+    """Return `spool` as a folder of this machine's file systems.
+
+    None if only Spark can write there.
+    """
     text = os.fspath(spool)
     parts = urlsplit(text)
     if parts.scheme == "file":
@@ -89,7 +93,7 @@ def local_folder(spool: str | os.PathLike[str]) -> Path | None:
 
 
 def private_folder(inside: Path | None = None) -> Path:
-    """A new folder that nobody but this user can look into, removed when the process ends."""
+    """Make a folder that only this user can look into, removed when the process ends."""
     if inside is not None:
         inside.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="flow-spark-", dir=inside))  # its mode is 0700
@@ -103,7 +107,7 @@ _left_behind: Final[set[Path]] = set()
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove what `private_folder` made."""
+    """Remove a folder of `private_folder`."""
     shutil.rmtree(folder, ignore_errors=True)
     with _lock:
         _left_behind.discard(folder)
@@ -116,7 +120,7 @@ def _clean_up() -> None:
 
 
 def parquet_writer(file: Path, schema: ArrowSchema) -> Any:  # Any: its module has no types
-    """A writer of a new file that nobody but this user can read; it costs little."""
+    """Return a writer of a new file that only this user can read; it costs little."""
     from pyarrow import parquet as untyped
 
     file.touch(mode=0o600, exist_ok=False)
@@ -126,7 +130,7 @@ def parquet_writer(file: Path, schema: ArrowSchema) -> Any:  # Any: its module h
 
 
 class _Store(Protocol):
-    """Where batches are put that do not fit into memory."""
+    """A place for batches that do not fit into memory."""
 
     @abstractmethod
     def write(self, batches: list[ArrowBatch]) -> None:
@@ -134,7 +138,7 @@ class _Store(Protocol):
 
     @abstractmethod
     def frame(self) -> DataFrame:
-        """All of them, as a DataFrame."""
+        """Return all of them, as a DataFrame."""
 
     @abstractmethod
     def remove(self) -> None:
@@ -171,8 +175,8 @@ class _LocalStore:
 class _SparkStore:
     """Files that Spark itself writes, on a file system that this process does not reach.
 
-    They are in a folder that nobody but this user can look into, where there are such folders. A
-    client of Spark Connect can neither make one nor remove it: what is left then has no rows.
+    They are in a folder that only this user can look into, where the file system has such folders.
+    A client of Spark Connect can neither make one nor remove it: what is left then has no rows.
     """
 
     __slots__ = ("_columns", "_session", "_url")
@@ -211,12 +215,12 @@ class _SparkStore:
 
 @final
 class Spool:
-    """Takes batches, and gives them to Spark as one DataFrame; few are kept, more go to files.
+    """Takes batches, and gives them to Spark as one DataFrame; a few are kept, more go to files.
 
     Args:
-        session: where the DataFrame is made.
-        columns: of the batches.
-        inside: a folder for the files, that the cluster reaches too; None takes a temporary one,
+        session: the session of the DataFrame.
+        columns: the columns of the batches.
+        inside: a folder for the files, which the cluster also reaches; None takes a temporary one,
             if the executors are on this machine and see it.
         way_out: what a user can do if there is no such place.
     """
@@ -251,27 +255,27 @@ class Spool:
         least = IN_MEMORY_BYTES if is_connect(session) else WORTH_A_FILE_BYTES
         self._limit = min(IN_MEMORY_BYTES, least)
         self._filed: bool | None = None
-        """Whether it goes to files that this process writes; not asked as long as it is little."""
+        """True if it goes to files that this process writes; not determined while it is small."""
         self._store: _Store | None = None
 
     def write(self, batch: ArrowBatch) -> None:
         """Add a batch.
 
         Raises:
-            SpoolError: if there is too much for the memory, and no place known for it.
-            OSError: if the disk is full, or not to be written to.
+            SpoolError: if it does not fit into memory, and no place for files is known.
+            OSError: if the disk is full, or cannot be written to.
         """
         self._waiting.append(batch)
         self._weight += batch.nbytes
         if self._filed is None and self._weight >= self._limit:
             self._filed = self._has_place()
-            # Parts of one size from the first one on: Spark's tasks share them.
+            # Parts of one size from the first one on, which Spark's tasks share.
             self._limit = _ROW_GROUP_BYTES if self._filed else IN_MEMORY_BYTES
         if self._weight >= self._limit:
             self._flush()
 
     def frame(self) -> DataFrame:
-        """All batches as a DataFrame; nothing may be added afterwards."""
+        """Return all batches as a DataFrame; none may be added afterwards."""
         store = self._store
         if store is None and not self._waiting:
             # A client of Connect cannot send a table without rows.
@@ -296,7 +300,7 @@ class Spool:
         return store
 
     def _has_place(self) -> bool:
-        """Whether this process can write files that the cluster reads."""
+        """Return whether this process can write files that the cluster reads."""
         if self._inside is not None:
             return local_folder(self._inside) is not None
         return shares_disk(self._session) or (
@@ -319,7 +323,7 @@ class Spool:
 
 
 def spooled(spool: Spool, batches: Iterable[ArrowBatch]) -> DataFrame:
-    """A DataFrame of `batches`; what an error has left is removed, and the flow is cancelled."""
+    """Return a DataFrame of `batches`; after an error, remove the files, and cancel the flow."""
     try:
         for batch in batches:
             spool.write(batch)
@@ -337,7 +341,7 @@ def _no_rows(session: SparkSession, columns: ItemSchema) -> DataFrame:
 
 
 def _folder_of(session: SparkSession) -> Path | None:
-    """Where the session keeps its own temporary files; they go when it is stopped."""
+    """Return the folder for the session's own temporary files; they go when it is stopped."""
     given = str(session.conf.get("spark.local.dir", "") or "").split(",")[0]
     folder = Path(given)
     return folder if given and folder.is_dir() and not is_connect(session) else None

@@ -1,4 +1,4 @@
-"""What runs in the tasks of a stream with states; made for ``transformWithState``."""
+"""The processor in the tasks of a stream with states; made for ``transformWithState``."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 __all__ = ["StateProcessor"]
 
-_Kept = dict[Any, tuple[Any, int]]  # Any: keys and states of whatever type
+_Kept = dict[Any, tuple[Any, int]]  # Any: keys and states of any type
 
 
 @final
 class StateProcessor(StatefulProcessor):
-    """Keeps the states of a bucket, the few keys whose hashes are the same, in one value.
+    """Keeps the states of a bucket, the few keys with the same hash, in one value.
 
     Args:
-        states: what is done with the items, pickled with what they need.
+        states: the functions and the seed, pickled with what they need.
     """
 
     def __init__(self, states: bytes) -> None:
@@ -46,7 +46,7 @@ class StateProcessor(StatefulProcessor):
         self._value: Any = None  # a ValueState, whose tuples have no types
 
     def __reduce__(self) -> tuple[type[StateProcessor], tuple[bytes]]:
-        """Pickle by what it was made of."""
+        """Pickle by its argument."""
         return StateProcessor, (self._pickled,)
 
     @override
@@ -84,7 +84,7 @@ class StateProcessor(StatefulProcessor):
         timerValues: TimerValues,
         expiredTimerInfo: ExpiredTimerInfo,
     ) -> Iterator[Row]:
-        """Keys that had items since stay."""
+        """Remove keys that had no items since."""
         states = self._loaded()
         kept = self._kept()
         now_ms = timerValues.getCurrentProcessingTimeInMs()
@@ -100,7 +100,8 @@ class StateProcessor(StatefulProcessor):
     def _loaded(self) -> KeyStates:
         if self._states is None:
             find_modules_of_session()
-            # Both are kept: classes that came by value are gone as soon as nothing refers to them.
+            # Both are kept: classes that came by value are freed as soon as there is no reference
+            # to them.
             loaded: tuple[KeyStates, object] = pickle.loads(self._pickled)
             self._states, self._needs = loaded
         return self._states
@@ -118,7 +119,7 @@ class StateProcessor(StatefulProcessor):
 
 
 def _dump_kept(kept: _Kept) -> bytes:
-    """By value if need be: it outlives this process, and the ids that classes have in it."""
+    """Pickle by value if needed: it outlives this process, and the ids that classes have in it."""
     try:
         return pickle.dumps(kept, 5)
     except Exception:
@@ -126,7 +127,7 @@ def _dump_kept(kept: _Kept) -> bytes:
 
 
 def _rows(items: Iterator[tuple[Any, Any]], *checksums: int) -> Iterator[Row]:
-    """Chunks of `items`; the first has the checksums of what was read for them."""
+    """Yield chunks of `items`; the first has the checksums of what was read for them."""
     for chunk in chunks(items, TaskSender()):
         read = packed(checksums)
         yield Row(kind=int(chunk.kind), payload=bytes(chunk.payload), checksums=read)

@@ -1,4 +1,4 @@
-"""Spark as the place where a flow runs: what ``flow run --on spark`` uses."""
+"""Spark as the place where a flow runs: the engine of ``flow run --on spark``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SparkEngine(Engine):
 
     Args:
         spark: the session.
-        master: what it runs on.
+        master: the master that it runs on.
         spool: see `on_spark`.
     """
 
@@ -51,13 +51,13 @@ class SparkEngine(Engine):
 
     @override
     def place(self, flow: Flow[T], /) -> Flow[T]:
-        """The first source moves, and the stages behind it are absorbed."""
+        """Move the first source, which absorbs the stages behind it."""
         return moved(flow, lambda source: source.on_spark(self.spark, spool=self._spool))
 
 
 @contextmanager
 def spark_engine(options: EngineOptions) -> Generator[Engine, None, None]:
-    """Open a session for the time of a ``with`` block.
+    """Open a session for a ``with`` block.
 
     Args:
         options: ``master`` (see `session`), ``remote``, ``spool``, ``name``, and

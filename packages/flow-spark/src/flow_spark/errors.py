@@ -1,4 +1,4 @@
-"""What can go wrong between a flow and Spark, each as a class of its own below `FlowError`."""
+"""The errors between a flow and Spark, each a class below `FlowError`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ __all__ = [
 
 
 class NoJavaError(FlowError, RuntimeError):
-    """No Java runtime that Spark can use was found; the text lists what was looked at."""
+    """No Java runtime that Spark can use was found.
+
+    The text lists the places that were searched.
+    """
 
 
 class SessionStartError(FlowError, RuntimeError):
-    """The JVM or the Spark session in it did not start; the text ends with what it printed."""
+    """The JVM or the Spark session in it did not start; the text ends with its output."""
 
 
 class CheckpointConflictError(FlowError, RuntimeError):
@@ -36,22 +39,25 @@ class CheckpointConflictError(FlowError, RuntimeError):
 
 
 class SessionConflictError(FlowError, RuntimeError):
-    """A session does not fit: one with other settings runs here, or one given lacks something."""
+    """A session does not fit: one with other settings runs, or the given one lacks something."""
 
 
 class NotPicklableError(FlowError, TypeError):
-    """Something that has to run on Spark cannot be sent there; the text names the culprit."""
+    """An object that has to run on Spark cannot be sent there; the text names the culprit."""
 
 
 class OrderedOperatorError(FlowError):
-    """A stage depends on the order of all items, and on a cluster there is none; has ways out."""
+    """A stage depends on the order of all items, which a cluster does not have.
+
+    The text lists ways out.
+    """
 
 
 class SchemaMismatchError(FlowError, TypeError):
     """An item does not fit the schema; the text names the item and the field.
 
     Attributes:
-        item_index: the position of the item, counted from 0 within its source or partition.
+        item_index: the position of the item, from 0, within its source or partition.
         field: the name of the column.
     """
 
@@ -62,7 +68,7 @@ class SchemaMismatchError(FlowError, TypeError):
 
 
 class UnsupportedTypeError(FlowError, TypeError):
-    """A Python or Arrow type that has no counterpart in a Spark schema."""
+    """A Python or Arrow type without a counterpart in a Spark schema."""
 
 
 class ChannelError(FlowError, RuntimeError):
@@ -70,24 +76,24 @@ class ChannelError(FlowError, RuntimeError):
 
 
 class PartitionChangedError(ChannelError):
-    """A retried partition gave fewer items than had been delivered of it, or read other rows.
+    """A retried partition gave fewer items than were delivered before, or read other rows.
 
-    A retry resumes where the attempt before it stopped, so a partition has to give the same
-    items in the same order each time.
+    A retry resumes where the attempt before it stopped, so a partition has to give the same items
+    in the same order each time.
     """
 
 
 class SparkJobError(FlowError, RuntimeError):
-    """The Spark job behind a flow failed, and not because a function of the flow raised."""
+    """The Spark job behind a flow failed, and not because of a function of the flow."""
 
 
 class RemoteError(FlowError, RuntimeError):
-    """Stands for an exception of a task that cannot itself be pickled.
+    """Stands for an exception of a task that cannot be pickled.
 
     Attributes:
         type_name: the qualified name of the original class.
         message: the text of the original.
-        traceback_text: where it was raised, as printed on the executor.
+        traceback_text: its traceback, as printed on the executor.
     """
 
     def __init__(self, type_name: str, message: str, traceback_text: str) -> None:
@@ -100,7 +106,7 @@ class RemoteError(FlowError, RuntimeError):
         self.traceback_text = traceback_text
 
     def __reduce__(self) -> tuple[type[RemoteError], tuple[str, str, str]]:
-        """Pickle by the three facts."""
+        """Pickle by the three attributes."""
         return RemoteError, (self.type_name, self.message, self.traceback_text)
 
 
@@ -114,12 +120,12 @@ class RemoteTracebackError(FlowError):
         self.text = text
 
     def __reduce__(self) -> tuple[type[RemoteTracebackError], tuple[int, int, str]]:
-        """Pickle by the three facts."""
+        """Pickle by the three arguments."""
         return RemoteTracebackError, (self.partition, self.task, self.text)
 
 
 class LimitExceededError(FlowError, ValueError):
-    """A flow to be held in memory has more items than allowed, or an item is too large to send."""
+    """A flow held in memory has more items than allowed, or an item is too large to send."""
 
 
 class SpoolError(FlowError, RuntimeError):

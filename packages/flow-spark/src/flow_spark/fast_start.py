@@ -2,8 +2,8 @@
 
 Much of a session's start is the JVM loading and checking thousands of classes. This keeps them in
 an archive that later JVMs map into memory (AppCDS): on two cores a session was ready after 2.5 s
-instead of 5.8 s, and its first job done after 1.1 s instead of 3.0 s. The archive takes 170 MB in
-the user's cache folder, fits one Java and one PySpark, and is used whenever it is there.
+instead of 5.8 s, and its first job had finished after 1.1 s instead of 3.0 s. The archive takes 170
+MB in the user's cache folder, fits one Java and one PySpark, and is used whenever it is there.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stderr.write("the JVM wrote no archive; sessions start as before\n")
             return 1
         archive = cache / f"classes-{key}-{made.stat().st_size}.jsa"
-        made.replace(archive)  # at once: a session that starts meanwhile finds all of it or none
+        # In one step: a session that starts meanwhile finds all of it or none.
+        made.replace(archive)
     sys.stdout.write(f"{archive} ({archive.stat().st_size >> 20} MB)\n")
     return 0
 
 
 def _record(made: Path) -> None:
-    """Let a session do a bit of everything, in a JVM that writes down its classes at its end."""
+    """Run some of everything in a session, in a JVM that records its classes at its end."""
     recording = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made}"}
     with driver.session("local[2]", conf=recording, fast_start=True) as spark:
         driver.be_patient(_TIMEOUT_S)

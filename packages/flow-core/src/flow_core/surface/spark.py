@@ -41,10 +41,10 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         partitions: int | None = None,
         spool: str | os.PathLike[str] | None = None,
     ) -> Flow[T_co]:
-        """Move what comes before to Spark, so that the stages that follow run there.
+        """Move the flow so far to Spark, so that the stages that follow run there.
 
-        A range is made by Spark itself. Any other flow runs in this process when the job starts, and
-        its items are sent: they must be finite in number and picklable. Memory is bounded: on ``local``
+        Spark itself makes a range. Any other flow runs in this process when the job starts, and its
+        items are sent: they must be finite in number and picklable. Memory is bounded: on ``local``
         masters they go through files; to other clusters 32 MiB of them can be sent, pickled, and more
         go through files in `spool`, or fail with a `SpoolError` that asks for it. A Spark Connect
         server on this machine needs no `spool` if its master is local and it sees the files here.
@@ -52,15 +52,15 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         >>> import flow_core as flow
         >>> flow.range(10).on_spark(session).map(lambda n: n * n).count()  # doctest: +SKIP
 
-        Demand: everything is requested of the flow before it; the flow on Spark heeds demand as that of
-        `from_dataframe` does, whose threads and fusion it has, too.
+        Demand: everything is requested of the flow before it; the flow on Spark respects demand like
+        that of `from_dataframe`, and has the same threads and fusion.
 
         Args:
-            session: where to.
+            session: the session to move to.
             partitions: into how many parts the items are divided; None leaves it to Spark. With 1 the
                 order is kept, and operators that depend on it are allowed.
             spool: a folder that this process and all executors see under this path, or the address of
-                one where Spark writes (``hdfs://…``, ``s3a://…``). The files are removed behind a job.
+                one where Spark writes (``hdfs://…``, ``s3a://…``). The files are removed after a job.
 
         Raises:
             ValueError: if `partitions` is less than 1.
@@ -79,11 +79,12 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         >>> flow.range(3).to_arrow(schema="n bigint").num_rows  # doctest: +SKIP
         3
 
-        Demand: bounded, for at most one item more than `limit`. Thread: the calling one, as of `write`.
+        Demand: bounded, for at most one item more than `limit`. Thread: the calling one, as for
+        `write`.
 
         Args:
-            limit: how many items may be held in memory: one more is an error, so that a flow that is
-                larger than expected does not exhaust it. None holds whatever comes: it is not bounded.
+            limit: how many items may be held in memory: one more is an error, so that an unexpectedly
+                large flow does not exhaust it. None for no limit.
             schema: the columns, as for `to_dataframe`. DDL needs a session.
 
         Raises:
@@ -109,8 +110,8 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
 
         If the flow is on Spark, its items stay there, and the DataFrame is as lazy as any: the stages
         run when it is counted, written or joined. A flow of this process is run at once, to its end, in
-        bounded memory: what is more than a MiB goes through Parquet files, which are removed when the
-        session of `session()` or this process ends.
+        bounded memory: more than a MiB goes through Parquet files, which are removed when the session
+        of `session()` or this process ends.
 
         >>> import flow_core as flow
         >>> odd = flow.range(10).on_spark(session).filter(lambda n: n % 2)  # doctest: +SKIP
@@ -119,20 +120,22 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         Demand: of a flow of this process, bounded, as items are written.
 
         Args:
-            session: where the DataFrame is made, for a flow of this process; None takes the active one.
+            session: the session of the DataFrame, for a flow of this process; None takes the active
+                one.
             schema: the columns: DDL such as ``"id bigint, name string"``, a StructType, a
                 ``pyarrow.Schema``, a dataclass, NamedTuple or TypedDict, or a plain type. None takes
-                what the last mapper is annotated to return.
-            spool: a folder for the files of a flow of this process, that the cluster reaches under the
-                same path (`write` says more); None takes a temporary one, which is enough for
-                ``local`` masters. What Spark puts under a URL is left there.
+                the annotated return type of the last mapper.
+            spool: a folder for the files of a flow of this process, which the cluster reaches under the
+                same path (`write` says more); None takes a temporary one, which is enough for ``local``
+                masters. Files that Spark puts under a URL are left there.
 
         Raises:
-            UnsupportedTypeError: when applied, if no schema is given and the stages do not tell; or to
-                a stream with a stage that goes over all of its items.
-            OrderedOperatorError: when applied, if a stage depends on an order that there is not.
-            SchemaMismatchError: if an item does not fit; on Spark, from whatever runs the DataFrame.
-            SpoolError: when applied, if there is more than fits into memory and no place for it.
+            UnsupportedTypeError: when applied, if no schema is given and the stages do not have one; or
+                to a stream with a stage over all of its items.
+            OrderedOperatorError: when applied, if a stage depends on an order, and there is none.
+            SchemaMismatchError: if an item does not fit; on Spark, when the DataFrame runs.
+            SpoolError: when applied, if the items do not fit into memory, and there is no place for
+                files.
 
         Executed by flow-spark: `flow_spark.to_dataframe`.
         """
@@ -148,7 +151,7 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         3
 
         A column of ints with a null among them is of pandas' own nullable type, such as ``Int64``: as
-        floats, which pandas makes of them otherwise, large ones lose digits. Maps are dicts; Variants,
+        floats, which pandas would make of them, large ones would lose digits. Maps are dicts; Variants,
         geometries and user-defined types are objects, as items are.
 
         Demand and thread are those of `to_arrow`.
@@ -182,9 +185,9 @@ class SparkWords(Words[T_co], Generic[T_co]):
     __slots__ = ()
 
     def for_each_batch(self, action: Callable[[int, Iterator[T_co]], object]) -> Flow[MicroBatch]:
-        """Deal with a stream micro-batch by micro-batch, as with ``foreachBatch``, but in this process.
+        """Handle a stream micro-batch by micro-batch, as with ``foreachBatch``, but in this process.
 
-        After a crash the micro-batch that was not committed comes again, under the same number: the
+        After a crash the micro-batch that was not committed comes again, with the same number: the
         action should overwrite what it did then, or be given to `for_each_batch_once`.
 
         >>> def save(batch_id: int, items) -> None:
@@ -196,12 +199,12 @@ class SparkWords(Words[T_co], Generic[T_co]):
         for each micro-batch, which Spark commits when the subscriber has got it.
 
         Demand: exact; the action is called for a micro-batch that is requested. Fusion: none.
-        Errors: what the action raises fails the flow, and the micro-batch is not committed.
+        Errors: an error of the action fails the flow, and the micro-batch is not committed.
 
         Args:
-            action: gets the number of the micro-batch and its items, which are read as it iterates, in
-                bounded memory. What it does not read is skipped. It is called in the thread that
-                iterates over the flow, or in that of the subscription.
+            action: called with the number of the micro-batch and its items, which are read as it
+                iterates, in bounded memory. Items that it does not read are skipped. It is called in
+                the thread that iterates over the flow, or in that of the subscription.
 
         Raises:
             UnsupportedTypeError: when applied to anything else.
@@ -217,15 +220,16 @@ class SparkWords(Words[T_co], Generic[T_co]):
         *,
         subscriber: str = "subscriber",
     ) -> Flow[MicroBatch]:
-        """Deal with each micro-batch of a stream exactly once, whatever crashes in between.
+        """Handle each micro-batch of a stream exactly once, whatever crashes in between.
 
-        The store remembers the last number in one transaction with what the action does. A micro-batch
-        that Spark gives again after a crash is recognised by it, and not given to the action.
+        The store saves the last number in one transaction with the effects of the action. By that
+        number it recognises a micro-batch that Spark gives again after a crash, and does not call the
+        action for it.
 
         A checkpoint and a store belong together. When one of them is restored from a backup, Spark may
         give other rows under a number that the store knows: the flow fails with
-        `CheckpointConflictError`, and nothing is done. To find that out costs a few small jobs of Spark
-        for each micro-batch, which read the checkpoint.
+        `CheckpointConflictError`, and nothing is done. This check costs a few small jobs of Spark for
+        each micro-batch, which read the checkpoint.
 
         >>> store = SqliteBatchStore("totals.db")  # doctest: +SKIP
         >>> def add(batch_id: int, amounts, db) -> None:
@@ -233,17 +237,17 @@ class SparkWords(Words[T_co], Generic[T_co]):
         >>> rows = from_stream(df, checkpoint="state/totals")  # doctest: +SKIP
         >>> rows.spark.for_each_batch_once(store, add).subscribe()  # doctest: +SKIP
 
-        It gives what `for_each_batch` does; `MicroBatch.repeated` says that the action was not called.
-        Demand, thread, fusion and errors are those of `for_each_batch`.
+        It gives the same as `for_each_batch`; `MicroBatch.repeated` says that the action was not
+        called. Demand, thread, fusion and errors are those of `for_each_batch`.
 
         Args:
-            store: where the numbers are kept; `SqliteBatchStore`, or a `BatchStore` of one's own. They
-                are those of a query, which goes with its checkpoint: without one, each run would be
-                another query, and do everything again.
-            action: gets the number, the items as in `for_each_batch`, and what the store gives to work
-                with, such as a database connection. What it does elsewhere is not part of the
-                transaction.
-            subscriber: tells several users of one store apart.
+            store: keeps the numbers; `SqliteBatchStore`, or your own `BatchStore`. They are those of a
+                query, which goes with its checkpoint: without one, each run would be another query, and
+                do everything again.
+            action: called with the number, the items as in `for_each_batch`, and the object that the
+                store gives to work with, such as a database connection. Its effects elsewhere are not
+                part of the transaction.
+            subscriber: distinguishes several users of one store.
 
         Raises:
             UnsupportedTypeError: when applied to anything but a flow of `from_stream` and stages, or to
@@ -270,40 +274,40 @@ class SparkWords(Words[T_co], Generic[T_co]):
     ) -> Flow[tuple[K, S]]:
         """Accumulate the items of each key of a stream, on the cluster, over all micro-batches.
 
-        For each item comes the key with its new state, as ``group_by(key)`` and ``scan`` would give
-        them. The states are kept by Spark, in its checkpoint: after a restart they go on as they were.
+        Each item gives its key with the new state, like ``group_by(key)`` and ``scan``. Spark keeps the
+        states in its checkpoint: after a restart they continue.
 
         >>> rows = from_stream(trips, as_=Trip, checkpoint="state/totals")  # doctest: +SKIP
         >>> totals = rows.spark.scan_by_key(  # doctest: +SKIP
         ...     lambda trip: trip.origin, lambda total, trip: total + trip.minutes, 0
         ... )
 
-        Items of one key come in the order of their micro-batches. Within one they come in no order that
-        Spark would promise, unless `order_by` gives one: they are sorted, in memory.
+        Items of one key come in the order of their micro-batches. Within a micro-batch Spark promises
+        no order, unless `order_by` gives one: then they are sorted, in memory.
 
-        It is for flows of `from_stream` with nothing but stages behind them. What it gives is a flow of
+        It is for flows of `from_stream` with nothing but stages behind them. Its result is a flow of
         the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key` cannot
         follow another.
 
         Demand, thread and fusion are those of `from_stream`.
-        Errors: what a function raises here, or in a stage before, ends the query, whose error holds its
-        text; what a stage behind it raises arrives as itself.
+        Errors: an error of a function here, or in a stage before, ends the query, whose error has its
+        text; an error of a stage behind it arrives as itself.
 
         Args:
-            key: of an item; hashable. Keys that are equal belong together. Those of plain types, tuples
-                and frozen dataclasses are divided among the tasks; those of other classes are all dealt
-                with in one place. Their classes are found again after a restart, so that they have to
-                be those of installed modules; the first key of a class of a script ends the query.
-            accumulate: gets the state of the item's key and the item, and gives the new state. A state
-                can be pickled; it is kept between runs of the program, so that its class should be one
-                of an importable module.
+            key: returns the key of an item; hashable. Equal keys belong together. Keys of plain types,
+                tuples and frozen dataclasses are divided among the tasks; those of other classes are
+                all handled in one place. Their classes are needed again after a restart, so they have
+                to be those of installed modules; the first key of a class of a script ends the query.
+            accumulate: called with the state of the item's key and the item; returns the new state. A
+                state has to be picklable; it is kept between runs of the program, so its class should
+                be in a module that can be imported.
             seed: the state of a key before its first item.
-            timeout: how long without an item after which the state of a key is given up; the next item
-                begins with the seed again. Spark looks at the time once in each micro-batch. None keeps
-                states for ever.
-            on_timeout: gets the key and the state that is given up; what it gives is sent as the last
-                state of the key, and None sends nothing.
-            order_by: what items of one key are sorted by within a micro-batch.
+            timeout: how long without an item until the state of a key is dropped, in seconds; the next
+                item begins with the seed again. Spark looks at the time once in each micro-batch. None
+                keeps states for ever.
+            on_timeout: called with the key and the dropped state; its result is sent as the last state
+                of the key, and None sends nothing.
+            order_by: returns the value by which items of one key are sorted within a micro-batch.
 
         Raises:
             ValueError: if `timeout` is not positive, or `on_timeout` is given without it.
@@ -311,9 +315,9 @@ class SparkWords(Words[T_co], Generic[T_co]):
             NotPicklableError: when applied, if a function or the seed cannot be sent to the cluster.
             ImportError: when applied, if protobuf is missing, which Spark needs for it.
 
-        States are kept by RocksDB, which becomes the session's state store if it has the default one.
-        They are divided into ``spark.sql.shuffle.partitions`` parts when a query first starts, and stay
-        so: on one machine, a few are enough.
+        RocksDB keeps the states: it becomes the session's state store if that has the default one. They
+        are divided into ``spark.sql.shuffle.partitions`` parts when a query first starts, and stay so:
+        on one machine, a few are enough.
 
         Executed by flow-spark: `flow_spark.scan_by_key`.
         """
@@ -338,18 +342,18 @@ class SparkWords(Words[T_co], Generic[T_co]):
         >>> rows = from_dataframe(df)  # doctest: +SKIP
         >>> rows.spark.select("origin", (col("minutes") / 60).alias("hours"))  # doctest: +SKIP
 
-        It is for flows that `from_dataframe` or `from_stream` made, with nothing behind them but
-        `where` and `select`.
+        It is for flows of `from_dataframe` or `from_stream`, with nothing behind them but `where` and
+        `select`.
 
         Demand, thread and fusion are those of `from_dataframe`.
 
         Args:
             columns: names, or expressions.
-            as_: what an item is, as in `from_dataframe`. None: as before, if items were tuples, dicts
-                or Rows; else the bare value of an only column, or a tuple.
+            as_: the type of an item, as in `from_dataframe`. None: as before, if items were tuples,
+                dicts or Rows; else the bare value of an only column, or a tuple.
 
         Raises:
-            TypeError: if a column is neither; a function of an item belongs into ``map``.
+            TypeError: if a column is neither; a function of an item belongs in ``map``.
             UnsupportedTypeError: when applied, if the flow has a stage already, or has no columns.
             SchemaMismatchError: when applied, if the columns do not fit `as_`.
             ValueError: if there are no columns.
@@ -361,15 +365,15 @@ class SparkWords(Words[T_co], Generic[T_co]):
     def where(self, condition: Column | str) -> Flow[T_co]:
         """Keep the rows for which a condition over columns is true.
 
-        Spark's own engine does it, before a row reaches Python, and often before it is read at all: a
-        file's statistics and a database can answer it. Columns that items do not have count, too.
+        Spark's own engine applies it, before a row reaches Python, and often before it is read at all:
+        a file's statistics and a database can answer it. Columns that items do not have count, too.
 
         >>> from pyspark.sql.functions import col
         >>> rows = from_dataframe(df, as_=Trip)  # doctest: +SKIP
         >>> rows.spark.where(col("minutes") > 3).map(lambda trip: trip.origin)  # doctest: +SKIP
 
-        It is for flows that `from_dataframe` or `from_stream` made, with nothing behind them but
-        `where` and `select`.
+        It is for flows of `from_dataframe` or `from_stream`, with nothing behind them but `where` and
+        `select`.
 
         Demand, thread and fusion are those of `from_dataframe`.
 
@@ -377,7 +381,7 @@ class SparkWords(Words[T_co], Generic[T_co]):
             condition: a ``Column``, or SQL such as ``"minutes > 3"``.
 
         Raises:
-            TypeError: if it is neither; a function of an item belongs into ``filter``.
+            TypeError: if it is neither; a function of an item belongs in ``filter``.
             UnsupportedTypeError: when applied, if the flow has a stage already, or has no columns.
 
         Executed by flow-spark: `flow_spark.where`.
@@ -409,13 +413,12 @@ class SparkWords(Words[T_co], Generic[T_co]):
         calling one, which waits for Spark; if it is interrupted, the job is cancelled.
 
         Args:
-            format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other that Spark knows.
-            path: the folder that is made, on any file system that Spark reaches.
-            mode: what happens if there is one: ``"error"``, ``"append"``, ``"overwrite"`` or
-                ``"ignore"``.
+            format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other format of Spark.
+            path: the folder to make, on any file system that Spark reaches.
+            mode: what to do if it exists: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
             partition_by: the columns whose values become folders.
             schema: the columns, as for `to_dataframe`.
-            options: of the format, such as ``{"header": True}``.
+            options: options of the format, such as ``{"header": True}``.
             session: as for `to_dataframe`.
             spool: where the items of a flow of this process wait. A path of this machine, which the
                 executors see too, on a shared file system; or a URL (``hdfs://…``, ``s3a://…``) under
@@ -450,9 +453,9 @@ class SparkWords(Words[T_co], Generic[T_co]):
     ) -> Flow[MicroBatch]:
         """Give each micro-batch of a stream to several sinks on the cluster, by one query.
 
-        The stages before it run once: what they give is kept on the executors while the sinks take it,
-        one after the other, and the next micro-batch begins when all have it. The items do not pass
-        through this process.
+        The stages before it run once: their results are kept on the executors while the sinks take
+        them, one after the other, and the next micro-batch begins when all have taken it. The items do
+        not pass through this process.
 
         >>> late = from_stream(trips, checkpoint="state/late").filter(is_late)  # doctest: +SKIP
         >>> batches = late.spark.write_each(  # doctest: +SKIP
@@ -461,8 +464,8 @@ class SparkWords(Words[T_co], Generic[T_co]):
         >>> handle = batches.subscribe(print)  # starts the query  # doctest: +SKIP
         >>> handle.dispose()  # stops it  # doctest: +SKIP
 
-        After a crash the micro-batch that was not committed comes again, under the same number, to all
-        sinks. `batch_writer` overwrites what it wrote then; other sinks should do the like. With
+        After a crash the micro-batch that was not committed comes again, with the same number, to all
+        sinks. `batch_writer` overwrites what it wrote then; other sinks should do the same. With
         ``.publish()`` of flow-multicast behind it, ``connect()`` starts the query.
 
         It is for flows of `from_stream` with nothing but stages behind them. It gives a `MicroBatch`
@@ -470,17 +473,17 @@ class SparkWords(Words[T_co], Generic[T_co]):
 
         Demand: exact; sinks get a micro-batch when it is requested. Thread: as `from_stream`.
         Fusion: none.
-        Errors: what a sink raises ends the query; its text names the sink, and the micro-batch is not
+        Errors: an error of a sink ends the query; its text names the sink, and the micro-batch is not
         committed.
 
         Args:
-            sinks: get the rows of a micro-batch as a DataFrame, and its number. They run in this
-                process, or with Spark Connect in one of the server, to which they are pickled.
+            sinks: called with the rows of a micro-batch as a DataFrame, and its number. They run in
+                this process, or with Spark Connect in one of the server, to which they are pickled.
             schema: the columns, as for `to_dataframe`.
 
         Raises:
             ValueError: if there are no sinks.
-            TypeError: if one is not callable.
+            TypeError: if one cannot be called.
             UnsupportedTypeError: when applied to anything else, or if the columns are not known.
             NotPicklableError: when subscribed, with Spark Connect, if a sink cannot be sent.
 

@@ -1,1 +1,1 @@
-"""How items get from tasks to the driver: authenticated, demand-driven, exact under retries."""
+"""The channel of items from tasks to the driver: authenticated, on demand, exact under retries."""

@@ -1,8 +1,8 @@
-"""End a task that nobody wants any more, even if a function of the flow hangs in it.
+"""Ends a task that is not needed any more, even if a function of the flow hangs in it.
 
-Spark itself looks every two seconds whether a task was cancelled, and then waits a while longer;
-so long the core would be taken. The channel tells at once: the driver has closed it. That a client
-of Spark Connect has gone, Spark notices after minutes.
+Spark itself checks every two seconds whether a task was cancelled, and then waits some time longer,
+while the core stays taken. The channel knows at once: the driver has closed it. Spark notices only
+after minutes that a client of Spark Connect has gone.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ __all__ = ["ended_when"]
 
 _EVERY_S: Final = 0.25
 _GRACE_S: Final = 0.5
-"""How long a task may take to notice by itself, as it does when it sends something."""
+"""How long a task may take to notice it by itself, as it does when it sends something, in
+seconds."""
 
 
 @contextmanager
 def ended_when(is_over: Callable[[], bool]) -> Generator[None, None, None]:
-    """Kill this worker if nobody wants the block to go on, and it does.
+    """Kill this worker if the block is not needed any more, and continues.
 
     Args:
-        is_over: tells whether nobody does; called in a thread of its own, again and again.
+        is_over: returns whether it is not needed; called in a separate thread, again and again.
     """
     over = threading.Event()
     watch = threading.Thread(

@@ -1,4 +1,4 @@
-"""Looks after the slots of a job: gives up those that others need, and tells if it gets none."""
+"""The background reader of a job: it frees slots that others need, and reports if it gets none."""
 
 from __future__ import annotations
 
@@ -12,35 +12,39 @@ from flow_spark.channel.receiver import BatchReceiver
 __all__ = ["BackgroundReader"]
 
 PATIENCE_S: Final = 0.1
-"""How long a consumer is away before somebody looks whether others wait; and how often then."""
+"""How long a consumer is away before the reader checks whether others wait, and the interval of
+further checks; in seconds."""
 
 LEFT_S: Final = 1.0
-"""How long a consumer may be away when others wait and there is no room left: then tasks leave."""
+"""How long a consumer may be away when others wait and there is no room left, in seconds: then
+tasks leave."""
 
 GIVEN_UP_S: Final = 30.0
-"""How long it may if they cannot leave; or if there is room, and they do not end."""
+"""How long it may be away if they cannot leave; or if there is room, and they do not end; in
+seconds."""
 
 STARVED_S: Final = 5.0
-"""How long a job may be without a task before somebody looks why; and how often then."""
+"""How long a job may be without a task before the reader looks for the reason, and the interval of
+further looks; in seconds."""
 
 
 @final
 class BackgroundReader:
-    """Ends the tasks of a flow that nobody reads, if others wait for their slots.
+    """Ends the tasks of a flow that is not read, if others wait for their slots.
 
-    A task holds its slot until all that it sends is read. So a consumer that waits for another job,
-    which waits for a slot, would wait for ever. What they send is taken in, so that they end; and
-    if there is no room for it, or they do not end, they leave. While nobody waits, nothing is taken
-    in, and tasks wait for demand as ever.
+    A task holds its slot until all its items are read. So a consumer that waits for another job,
+    which waits for a slot, would wait for ever. The items of the tasks are taken in, so that they
+    end; if there is no room for the items, or the tasks do not end, they leave. While no other job
+    waits, nothing is taken in, and tasks wait for demand as always.
 
-    It also tells if no task of the job gets a slot.
+    It also reports if no task of the job gets a slot.
 
     Args:
-        receiver: reads what tasks send.
-        wanted: whether others wait for slots; it may take a moment.
+        receiver: reads the items of tasks.
+        wanted: returns whether others wait for slots; it may take a moment.
         give_up: ends the job whose consumer does not come back, though there is no room left.
-        leave: lets the tasks leave until somebody asks; gives whether they do.
-        starved: called if no task has come for some time; gives whether it is to be called again.
+        leave: lets the tasks leave until items are requested; returns whether they do.
+        starved: called if no task has come for some time; returns whether to call it again.
     """
 
     __slots__ = ("_give_up", "_leave", "_receiver", "_starved", "_wanted")
@@ -61,7 +65,7 @@ class BackgroundReader:
         self._starved: Final = starved
 
     def run(self) -> None:
-        """Look after the receiver until its job is over; in a thread of its own."""
+        """Look after the receiver until its job has ended; in a separate thread."""
         receiver = self._receiver
         look_at: float | None = time.monotonic() + STARVED_S
         try:
@@ -76,7 +80,7 @@ class BackgroundReader:
                     pass
                 elif receiver.silence_s() >= GIVEN_UP_S:
                     self._give_up()
-        except BaseException as error:  # a thread has nobody to propagate to
+        except BaseException as error:  # an error in a thread has no caller to propagate to
             receiver.fail(error)
 
     def _take_in(self) -> None:
@@ -86,13 +90,13 @@ class BackgroundReader:
                 self._have_left()
 
     def _have_left(self) -> bool:
-        """Whether no task of the job holds a slot; they leave now if they can."""
+        """Return whether no task of the job holds a slot; they leave now if they can."""
         with contextlib.suppress(Exception):
             return self._leave()
         return False
 
     def _is_starved(self) -> bool:
-        """Whether no task has come yet, so that it is to be looked at again."""
+        """Return whether no task has come yet, so that this has to be called again."""
         if self._receiver.was_reached():
             return False
         with contextlib.suppress(Exception):
@@ -100,6 +104,6 @@ class BackgroundReader:
         return True
 
     def _is_wanted(self) -> bool:
-        with contextlib.suppress(Exception):  # what is wrong with Spark, the job itself tells
+        with contextlib.suppress(Exception):  # the job itself reports what is wrong with Spark
             return self._wanted()
         return False

@@ -1,4 +1,4 @@
-"""Batches that came before somebody asked for them: in memory, then in files without a name."""
+"""Batches that came before they were requested: in memory, then in files without a name."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _SEGMENT: Final = 64 * MIB
 _LIMIT: Final = 1024 * MIB
 
 _MEMORY_ALONE: Final = 256 * MIB
-"""What may be in memory where nothing can or may be written to a disk."""
+"""The most bytes in memory where nothing can or may be written to a disk."""
 
 _OVERHEAD: Final = 512
-"""What an object for a batch takes in memory, about; a batch of one item counts as so much more."""
+"""The approximate size of a batch object in memory; a batch of one item counts as that much
+more."""
 
 _HEAD: Final = struct.Struct("<IIIBQ")
 """Partition, items, number of the schema, kind, bytes that follow."""
@@ -38,9 +39,9 @@ class Batch:
     """Some items of one partition, still encoded.
 
     Attributes:
-        partition: which partition they belong to; within it, batches come in order.
+        partition: their partition; within it, batches come in order.
         rows: how many items there are.
-        kind: how `payload` is encoded.
+        kind: the encoding of `payload`.
         payload: the encoded items.
         schema: the encoded Arrow schema, if `kind` is ARROW.
     """
@@ -54,20 +55,20 @@ class Batch:
 
 @final
 class Backlog:
-    """Holds batches, and gives them back in the order in which they came.
+    """Holds batches, and returns them in the order in which they came.
 
-    One thread may `put` while another one takes. No lock is involved, so that a signal handler or a
+    One thread may `put` while another one takes. No lock is involved, so a signal handler or a
     finaliser may `clear` at any moment.
 
     The first `memory` bytes are kept in memory. The rest goes to files of `segment` bytes that have
-    no name: the system frees them when the last batch is taken, or when the process ends, however
-    it does. Where the disk is full, or `files` is false, all stays in memory.
+    no name: the system frees them when the last batch is taken, or when the process ends in any
+    way. Where the disk is full, or `files` is false, everything stays in memory.
 
     Args:
-        memory: bytes that are kept in memory.
-        limit: the most bytes there may be.
-        segment: bytes of one file.
-        files: whether anything may be written to a disk.
+        memory: how many bytes are kept in memory.
+        limit: the most bytes.
+        segment: the bytes of one file.
+        files: whether files may be written.
     """
 
     __slots__ = (
@@ -101,7 +102,7 @@ class Backlog:
         self._entries: Final[deque[Batch | _Segment]] = deque()
         self._schemas: Final[list[bytes]] = []
         self._numbers: Final[dict[bytes, int]] = {}
-        # Each is written by one thread: "in" by that which puts, "out" by that which takes.
+        # Each is written by one thread: "in" by the one that puts, "out" by the one that takes.
         self._memory_in = self._memory_out = 0
         self._stored_in = self._stored_out = 0
         self._complained = False
@@ -109,17 +110,17 @@ class Backlog:
 
     @property
     def in_memory(self) -> int:
-        """Bytes in memory."""
+        """The bytes in memory."""
         return self._memory_in - self._memory_out
 
     @property
     def size(self) -> int:
-        """Bytes in memory and in files; none when it was cleared."""
+        """The bytes in memory and in files; 0 once it was cleared."""
         return 0 if self._closed else self.in_memory + self._stored_in - self._stored_out
 
     @property
     def limit(self) -> int:
-        """The most bytes there may be, as long as no disk is full."""
+        """The most bytes, as long as no disk is full."""
         return self._limit if self._files else min(self._limit, _MEMORY_ALONE)
 
     def is_full(self) -> bool:
@@ -127,7 +128,7 @@ class Backlog:
         return self.size >= self.limit or self.in_memory >= max(self._memory, _MEMORY_ALONE)
 
     def put(self, batch: Batch) -> None:
-        """Add a batch behind all others. It is taken in whether there is room or not."""
+        """Add a batch behind all others. It is taken in even if there is no room."""
         size = _size(batch)
         last = self._last()
         if last is not None or (self._files and self.in_memory + size > self._memory):
@@ -140,7 +141,7 @@ class Backlog:
         self._append(batch)
 
     def take(self) -> Batch | None:
-        """The batch that came first, or None if there is none."""
+        """Return the batch that came first, or None if there is none."""
         batch = None
         with contextlib.suppress(IndexError):  # there is none, or `clear` was faster
             while batch is None:
@@ -158,16 +159,16 @@ class Backlog:
                     self._entries.popleft()
                 else:
                     break
-        # Behind what was cleared, nothing may be taken that was put in just after.
+        # Once it was cleared, a batch that was put in just after must not be taken.
         return None if self._closed else batch
 
     def clear(self) -> None:
-        """Let go of everything, and take nothing in any more. Callable from any thread."""
+        """Drop everything, and take nothing in any more. Callable from any thread."""
         self._closed = True
         self._entries.clear()
 
     def _last(self) -> _Segment | None:
-        """The file that is still written to: what comes must not overtake what is in it."""
+        """Return the file that is still written to: a new batch must not overtake those in it."""
         try:
             last = self._entries[-1]
         except IndexError:
@@ -196,7 +197,7 @@ class Backlog:
         return made
 
     def _store(self, batch: Batch, segment: _Segment) -> bool:
-        """Write `batch`; False if there is no room for it."""
+        """Write `batch`; return False if there is no room for it."""
         number = self._numbers.get(batch.schema)
         if number is None:
             number = self._numbers[batch.schema] = len(self._schemas)
@@ -205,7 +206,7 @@ class Backlog:
         try:
             segment.write(head, batch.payload)
         except OSError as error:
-            segment.closed = True  # what follows in memory comes behind what is in it
+            segment.closed = True  # further batches in memory come behind those in it
             self._complain(error)
             return False
         return True
@@ -234,7 +235,7 @@ class Backlog:
 class _Segment:
     """A file without a name. One thread may write while another one reads.
 
-    It is closed when nobody refers to it any more, so never while somebody uses its descriptor.
+    It is closed when there is no reference to it any more, so never while its descriptor is in use.
     """
 
     __slots__ = ("_descriptor", "closed", "read", "written")
@@ -272,7 +273,7 @@ class _Segment:
         self.written = at
 
     def next(self, size: int) -> bytearray:
-        """The next `size` bytes, which have been written.
+        """Return the next `size` bytes, which have been written.
 
         Raises:
             OSError: if the disk is broken.

@@ -1,10 +1,10 @@
-"""How a streaming query hands over its micro-batches, and waits for each to be consumed.
+"""The handover of a streaming query's micro-batches, each of which waits until it is consumed.
 
 The function that Spark calls for a micro-batch runs in the driver, or in a process of a Spark
-Connect server: it connects to whoever subscribed, in both cases. It proves that it belongs to the
-query as a task does (see `wire`), is told the port that its tasks push to, reports how the job
-ended, and returns only when it gets the acknowledgement. Without one it raises, so that Spark
-does not commit the micro-batch and gives it again after a restart.
+Connect server: it connects to the subscriber's process, in both cases. It proves that it belongs to
+the query as a task does (see `wire`), receives the port that its tasks push to, reports how the job
+ended, and returns only when it gets the acknowledgement. Without one it raises, so that Spark does
+not commit the micro-batch and gives it again after a restart.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ACKNOWLEDGED: Final = b"\1"
 
 
 def label_of(batch_id: int) -> bytes:
-    """What a micro-batch's own secrets are derived by."""
+    """Return the label from which a micro-batch's own secrets are derived."""
     return b"micro-batch %d" % batch_id
 
 
@@ -45,7 +45,7 @@ class Handover:
 
     Args:
         target: where the subscriber's driver listens.
-        batch_id: which micro-batch it is.
+        batch_id: the number of the micro-batch.
 
     Attributes:
         target: where the tasks of this micro-batch push their items.
@@ -79,7 +79,7 @@ class Handover:
         self._read(len(_ACKNOWLEDGED))
 
     def fail(self) -> None:
-        """Report that the job has failed; why, the query itself will say."""
+        """Report that the job has failed; the query itself has the reason."""
         with contextlib.suppress(ChannelError):
             self._report(False, b"")
 
@@ -105,7 +105,7 @@ class BatchLine:
     """The driver's end of one `Handover`.
 
     Attributes:
-        batch_id: which micro-batch it is.
+        batch_id: the number of the micro-batch.
         acknowledged: whether all items were consumed before the query was gone.
     """
 
@@ -114,13 +114,13 @@ class BatchLine:
     def __init__(self, connection: socket.socket, batch_id: int) -> None:
         self._socket: Final = connection
         self._undecided: Final = [True]
-        """Whoever takes it out says how this ends."""
+        """Not empty until the end: the thread that pops the entry decides how this ends."""
         self._over: Final[SimpleQueue[None]] = SimpleQueue()
         self.acknowledged = False
         self.batch_id: Final = batch_id
 
     def start(self, port: int) -> None:
-        """Say where the tasks are to push their items.
+        """Send the port that the tasks push their items to.
 
         Raises:
             OSError: if the query is gone.
@@ -128,7 +128,7 @@ class BatchLine:
         self._socket.sendall(_START.pack(port))
 
     def outcome(self) -> list[PartitionResult] | None:
-        """Wait until the job of this micro-batch has ended; None if it has failed.
+        """Wait until the job of this micro-batch has ended; return None if it has failed.
 
         Raises:
             OSError: if the query is gone.
@@ -140,7 +140,7 @@ class BatchLine:
         return [PartitionResult(*result) for result in _RESULT.iter_unpack(payload)]
 
     def acknowledge(self) -> None:
-        """Say that all items are consumed, and end it: the query may commit the micro-batch.
+        """Send that all items are consumed, and end it: the query may commit the micro-batch.
 
         A query that is gone has not committed it.
         """
@@ -154,12 +154,15 @@ class BatchLine:
                 self._end()
 
     def close(self) -> None:
-        """End it; an unacknowledged micro-batch is not committed. Wakes whoever waits."""
+        """End it; an unacknowledged micro-batch is not committed. Wakes a waiting thread."""
         if self._is_first():
             self._end()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until it has ended, or for `timeout_s` seconds; give whether it has. One thread."""
+        """Wait until it has ended, or for `timeout_s` seconds; return whether it has.
+
+        One thread.
+        """
         with contextlib.suppress(Empty):
             self._over.get(timeout=timeout_s)
             return True
@@ -179,14 +182,14 @@ class BatchLine:
 
 @final
 class BatchListener:
-    """Where the driver waits for micro-batches.
+    """The port on which the driver waits for micro-batches.
 
     Args:
         host: the address to listen on.
-        advertised: the address that the query is told.
+        advertised: the address that the query gets.
 
     Attributes:
-        target: what the query is told.
+        target: the address and secrets for the query.
     """
 
     __slots__ = ("_closed", "_reception", "_waiting", "target")
@@ -196,21 +199,21 @@ class BatchListener:
         self.target: Final = Target(advertised, self._reception.port)
         self._reception.target = self.target
         self._waiting: Final = threading.Lock()
-        """Held by the thread that waits for a micro-batch; it also closes what it waits at."""
+        """Held by the thread that waits for a micro-batch; it also closes the sockets."""
         self._closed = False
 
     def next_line(self) -> BatchLine | None:
-        """Wait for the next micro-batch; None once this is closed. One thread at a time."""
+        """Wait for the next micro-batch; return None once this is closed. One thread at a time."""
         try:
             with self._waiting:
                 return self._next()
         finally:
-            # `close` may have found the lock taken a moment ago; then it is up to this thread.
+            # `close` may have found the lock taken a moment ago; then this thread closes.
             if self._closed:
                 self._try_close()
 
     def close(self) -> None:
-        """Wait for no more. Idempotent, callable from any thread."""
+        """Stop waiting. Idempotent, callable from any thread."""
         self._closed = True
         self._reception.wake()
         self._try_close()

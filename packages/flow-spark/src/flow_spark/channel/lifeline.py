@@ -1,8 +1,8 @@
-"""How tasks know that the process whose flow they run is there.
+"""The connection by which tasks know that the process of their flow still runs.
 
-That a client of Spark Connect has died, Spark notices after minutes, and so long it goes on with
-what the client had begun. A task that sends its items to the client hears of it at once; one whose
-results stay on the cluster holds a connection to the client for no other purpose.
+Spark notices only after minutes that a client of Spark Connect has died, and until then continues
+its work. A task that sends its items to the client notices it at once; one whose results stay on
+the cluster holds a connection to the client only for this purpose.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from flow_spark.errors import ChannelError
 __all__ = ["Client", "Hold", "Lifeline", "held", "reach"]
 
 _TRIED_FOR_S: Final = 1.0
-"""How long a first connection may take, which others wait for."""
+"""How long a first connection may take, which others wait for, in seconds."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What tasks are told of the process whose flow they run.
+    """The process whose flow the tasks run, as they know it.
 
     Attributes:
         target: where it listens.
-        hosts: from which tasks have reached it, each as `_this_host` gives it. From others there
-            may be no way to it, and a missing answer means nothing.
+        hosts: the hosts from which tasks have reached it, each as `_this_host` gives it. From
+            others there may be no way to it, and a missing answer means nothing.
     """
 
     target: Target
@@ -44,10 +44,10 @@ class Client:
 
 @final
 class Hold:
-    """A task's end: a connection to the client, which is opened when it is first asked about.
+    """A task's end: a connection to the client, which is opened at the first question.
 
     Args:
-        client: whose flow the task runs.
+        client: the process whose flow the task runs.
         within_s: how long the client may take to answer; see `dial`.
     """
 
@@ -60,7 +60,7 @@ class Hold:
         self._reached = True
 
     def is_gone(self) -> bool:
-        """Whether the client has ended. One thread at a time."""
+        """Return whether the client has ended. One thread at a time."""
         if self._connection is None and self._reached:
             try:
                 self._connection = dial(self._client.target, self._within_s)
@@ -72,7 +72,7 @@ class Hold:
         return self._connection is not None and is_closed(self._connection)
 
     def close(self) -> None:
-        """Let go of the client. Callable from any thread."""
+        """Close the connection. Callable from any thread."""
         if self._connection is not None:
             self._connection.close()
 
@@ -86,7 +86,7 @@ def reach(target: tuple[Any, ...], hosts: frozenset[int]) -> None:
 
     Args:
         target: the parts of `Client.target`; it comes from a process that may have other classes.
-        hosts: as there.
+        hosts: see `Client`.
     """
     with contextlib.closing(Hold(Client(Target(*target), hosts), _TRIED_FOR_S)) as hold:
         hold.is_gone()
@@ -94,10 +94,10 @@ def reach(target: tuple[Any, ...], hosts: frozenset[int]) -> None:
 
 @contextmanager
 def held(client: Client | None) -> Generator[None, None, None]:
-    """Kill this worker if `client` ends within the block, and the block goes on.
+    """Kill this worker if `client` ends within the block, and the block continues.
 
     Args:
-        client: whose flow the block runs; None if Spark itself ends with its process.
+        client: the process whose flow the block runs; None if Spark itself ends with its process.
     """
     if client is None:
         yield
@@ -108,11 +108,11 @@ def held(client: Client | None) -> Generator[None, None, None]:
 
 @final
 class Lifeline:
-    """The client's end: takes connections, and keeps them for as long as this process lives.
+    """The client's end: takes connections, and keeps them as long as this process lives.
 
     Args:
         host: the address to listen on.
-        advertised: the address that tasks are told.
+        advertised: the address that tasks get.
     """
 
     __slots__ = ("_closed", "_hosts", "_reception", "_target")
@@ -126,18 +126,19 @@ class Lifeline:
         threading.Thread(target=self._keep, name="flow-spark-lifeline", daemon=True).start()
 
     def client(self) -> Client:
-        """What tasks are told."""
+        """Return the description for tasks."""
         return Client(self._target, self._hosts)
 
     def close(self) -> None:
-        """Let go of all tasks, and take no more. Idempotent, callable from any thread."""
+        """Close all connections, and take no more. Idempotent, callable from any thread."""
         self._closed = True
         self._reception.wake()
 
     def _keep(self) -> None:
         kept: set[socket.socket] = set()
         while not self._closed:
-            for left in self._reception.wait(None):  # tasks say nothing, but that they have ended
+            # Tasks send nothing, but close when they have ended.
+            for left in self._reception.wait(None):
                 self._reception.unregister(left)
                 kept.remove(left)
                 left.close()

@@ -28,7 +28,7 @@ _JOINED: Final = 64 * 1024
 
 @final
 class Push:
-    """One attempt at one partition. Everything blocks until the driver reads: that is the demand.
+    """One attempt at one partition. Every call blocks until the driver reads: that is the demand.
 
     Attributes:
         skip: how many items the driver has from earlier attempts; the caller drops these.
@@ -47,7 +47,7 @@ class Push:
     )
 
     def __init__(self, target: Target, partition: int, task: int) -> None:
-        """Connect and say hello; returns once the driver wants items.
+        """Connect and introduce the task; returns once the driver wants items.
 
         Args:
             target: where the driver listens.
@@ -85,26 +85,26 @@ class Push:
         """Note that another batch of the input was read.
 
         Args:
-            checksum: of its rows, in their order.
+            checksum: the checksum of its rows, in their order.
 
         Raises:
             PartitionChangedError: if the attempt before this one had read something else so far.
         """
         self._checksum = zlib.crc32(checksum.to_bytes(4), self._checksum)
         if self._read + 1 == self._known and self._checksum != self._expected:
-            raise self._changed(b"")  # it does not count as read, so that nothing is sent any more
+            raise self._changed(b"")  # it does not count as read, so that nothing more is sent
         self._read += 1
 
     def send(self, kind: Kind, rows: int, payload: bytes | memoryview) -> None:
-        """Send one batch, as soon as all is read that the attempt before this one had read.
+        """Send one batch, once as much is read as the attempt before this one had read.
 
         Args:
-            kind: how `payload` is encoded.
+            kind: the encoding of `payload`.
             rows: the number of items in it.
             payload: the encoded items.
 
         Raises:
-            LimitExceededError: if they are more than a frame may hold; nothing has been sent then.
+            LimitExceededError: if they are more than a frame may hold; then nothing has been sent.
         """
         if len(payload) > LONGEST_FRAME:
             raise LimitExceededError(
@@ -112,7 +112,7 @@ class Push:
                 f"to this process: {LONGEST_FRAME:,} at once are the most. Make less of it on "
                 "Spark before (map), divide it (flat_map_iterable), or leave it there (write)"
             )
-        # That one has looked ahead of what it sent by no more than a batch, so few wait here.
+        # That one has read ahead of what it sent by no more than a batch, so few wait here.
         self._held.append((kind, rows, payload))
         if self._read < self._known:
             return
@@ -123,7 +123,7 @@ class Push:
         self._held.clear()
 
     def send_schema(self, payload: bytes | memoryview) -> None:
-        """Send what the following Arrow batches are made of."""
+        """Send the schema of the following Arrow batches."""
         self._frame(Kind.SCHEMA, 0, payload)
 
     def end(self, skipped: int) -> tuple[int, int]:
@@ -133,7 +133,7 @@ class Push:
             skipped: how many items were dropped at the start; less than `skip` if it ran out.
 
         Returns:
-            The items of the whole partition, and the batches of this attempt.
+            The number of items of the whole partition, and of batches of this attempt.
 
         Raises:
             PartitionChangedError: if earlier attempts delivered more items than there are now, or
@@ -161,7 +161,7 @@ class Push:
         self._received(1)
 
     def is_closed(self) -> bool:
-        """Whether the driver has closed the connection. Callable from any thread."""
+        """Return whether the driver has closed the connection. Callable from any thread."""
         return is_closed(self._socket)
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ class Push:
             raise _closed() from error
 
     def _changed(self, how: bytes) -> PartitionChangedError:
-        """Tell the driver, which explains it."""
+        """Report the difference to the driver, which explains it."""
         self._frame(Kind.CHANGED, 0, how)
         self._received(1)
         return PartitionChangedError(

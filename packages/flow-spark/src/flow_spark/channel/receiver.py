@@ -1,8 +1,8 @@
-"""The driver's end of the channel: batches of all partitions, read only when asked for.
+"""The driver's end of the channel: batches of all partitions, read only on request.
 
-Nothing here has a thread of its own. `BatchReceiver.next_batch` reads in the thread of its caller,
-and what it does not read stays in the sockets, where it blocks the tasks. While it is not called,
-another thread may `BatchReceiver.take_in` what tasks send, so that these can end.
+It has no threads. `BatchReceiver.next_batch` reads in the thread of its caller, and what it does
+not read stays in the sockets, where it blocks the tasks. While it is not called, another thread may
+`BatchReceiver.take_in` the batches of tasks, so that these can end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _log: Final = logging.getLogger("flow.spark")
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """What the Spark job itself says about a partition; this alone is believed."""
+    """The Spark job's own report about a partition; only this is believed."""
 
     partition: int
     task: int
@@ -49,7 +49,7 @@ class PartitionResult:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a task sent when a function of the flow raised in it, still pickled."""
+    """An error of a function of the flow in a task, still pickled."""
 
     partition: int
     task: int
@@ -58,15 +58,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """A look at a receiver.
+    """The state of a receiver at one moment.
 
     Attributes:
-        asked: how often a batch was asked for.
+        asked: how often a batch was requested.
         connections: tasks that are connected and known.
         partial: batches of which some bytes have been read; never more than the capacity.
         batches: batches that have been read.
         rows: items in these.
-        waiting: bytes of batches that were read and that nobody has asked for yet.
+        waiting: bytes of batches that were read and not requested yet.
         fenced: attempts that a later one has replaced, or that came too late.
         rejected: connections that could not prove that they belong to the query.
     """
@@ -82,7 +82,7 @@ class Statistics:
 
 
 class _BrokenError(Exception):
-    """The peer has closed, or does not speak the protocol."""
+    """The peer has closed, or does not follow the protocol."""
 
 
 @final
@@ -120,7 +120,7 @@ class _Connection:
         self.filled = 0
 
     def fill(self) -> bool:
-        """Read what is there; True if the present piece is complete."""
+        """Read what is there; return True if the present piece is complete."""
         missing = len(self.buffer) - self.filled
         with memoryview(self.buffer) as view:
             while missing:
@@ -146,12 +146,12 @@ class _Connection:
 @final
 @dataclass(slots=True)
 class _Partition:
-    """What is known of a partition.
+    """The state of a partition.
 
     `task` is the attempt that may send, and `copies` are later ones that wait for its end. For the
     `rows` items that have come, `read` batches of the input were read, whose checksum is
-    `checksum`. After `ended`, nothing is missing, for all that `task` knows. It was
-    `let_go` until something comes of the attempt that starts when somebody asks.
+    `checksum`. After `ended`, nothing is missing, as far as `task` knows. It was `let_go` until
+    something comes of the attempt that starts when items are requested.
     """
 
     number: int
@@ -172,7 +172,7 @@ class _Partition:
 @final
 @dataclass(slots=True)
 class _Outcome:
-    """How the Spark job ended."""
+    """The end of the Spark job."""
 
     results: Sequence[PartitionResult] = ()
     error: BaseException | None = None
@@ -180,15 +180,15 @@ class _Outcome:
 
 @final
 class BatchReceiver:
-    """Receives what the tasks of one Spark job push, exactly once even when tasks are retried.
+    """Receives the items of the tasks of one Spark job, exactly once even when tasks are retried.
 
     A partition's items are accepted from one attempt at a time. A later attempt fences the earlier
-    one off and is told how many items to skip, so its partition has to give the same items again;
+    one off and gets the number of items to skip, so its partition has to give the same items again;
     if it gives fewer, or reads other rows or in another order, that is detected. The end is
     believed only when the job itself reports the same numbers of items.
 
-    Where Spark speculates, a later attempt may be a copy of one that is only slow, as tasks are
-    whose items nobody takes. It then waits until the connection of the earlier one has ended, and
+    Where Spark speculates, a later attempt may be a copy of one that is only slow, like a task
+    whose items are not read. It then waits until the connection of the earlier one has ended, and
     resumes if anything is left.
 
     One thread at a time may be in `next_batch`, and another one in `take_in`; every other method
@@ -196,11 +196,12 @@ class BatchReceiver:
 
     Args:
         host: the address to listen on.
-        advertised: the address that tasks are told, if that is another one.
-        capacity: at most so many batches are being read at a time; further tasks wait unread.
-        of: the target that this one is derived from, and by which label; None makes new secrets.
+        advertised: the address that tasks get, if that is another one.
+        capacity: the most batches that are being read at a time; further tasks wait unread.
+        of: the target that this one is derived from, and the label for that; None makes new
+            secrets.
         speculation: whether Spark speculates.
-        backlog: holds what `take_in` reads; None for one with the usual limits.
+        backlog: holds the batches that `take_in` reads; None for one with the usual limits.
     """
 
     __slots__ = (
@@ -263,7 +264,7 @@ class BatchReceiver:
         """Wait for a batch of any partition; partitions that have some take turns.
 
         Args:
-            timeout_s: how long to wait, in seconds; None waits for as long as it takes.
+            timeout_s: how long to wait, in seconds; None for no limit.
 
         Returns:
             A batch, or None when there is none any more: the job is complete and everything was
@@ -271,8 +272,8 @@ class BatchReceiver:
 
         Raises:
             TimeoutError: if nothing came in time.
-            ChannelError: if what arrived is not what the job reports.
-            BaseException: what `fail` was given.
+            ChannelError: if the items that arrived differ from the job's report.
+            BaseException: the error that `fail` was given.
         """
         if not self._turn.ask():
             raise ChannelError("two threads are in next_batch at once; it has one reader at a time")
@@ -281,18 +282,18 @@ class BatchReceiver:
             return self._next(timeout_s)
         finally:
             self._turn.leave()
-            # `cancel` may have found this thread reading a moment ago; then it is up to it.
+            # `cancel` may have found this thread reading a moment ago; then this thread closes.
             if self._closed:
                 self._try_close()
 
     def take_in(self, timeout_s: float) -> bool:
-        """Read what tasks send, and keep it, while nobody is in `next_batch`.
+        """Read the batches of tasks, and keep them, while no thread is in `next_batch`.
 
         Args:
             timeout_s: how long to read, in seconds.
 
         Returns:
-            Whether to go on: nobody has asked for a batch, there is room for more, and the job has
+            Whether to continue: no batch was requested, there is room for more, and the job has
             not ended.
         """
         if not self._turn.take():
@@ -315,46 +316,48 @@ class BatchReceiver:
                 self._try_close()
 
     def is_over(self) -> bool:
-        """Whether the job has ended, or is not wanted any more."""
+        """Return whether the job has ended, or is not needed any more."""
         return self._closed or self._outcome is not None
 
     def wait_until_over(self, timeout_s: float) -> bool:
-        """Wait until `is_over`, or for `timeout_s` seconds; give whether it is."""
+        """Wait until `is_over`, or for `timeout_s` seconds; return whether it is."""
         if not self.is_over():
             with contextlib.suppress(Empty):
                 self._over.get(timeout=timeout_s)
         return self.is_over()
 
     def is_full(self) -> bool:
-        """Whether `take_in` has no room."""
+        """Return whether `take_in` has no room."""
         return self._backlog.is_full()
 
     def was_reached(self) -> bool:
-        """Whether any task has connected."""
+        """Return whether any task has connected."""
         return bool(self._partitions)
 
     def has_tasks(self) -> bool:
-        """Whether tasks are connected, so that they hold slots."""
+        """Return whether tasks are connected, so that they hold slots."""
         return bool(self._connections)
 
     def knows(self, partition: int) -> bool:
-        """Whether a task of the partition has come; anew, if it was let go."""
+        """Return whether a task of the partition has come; again, if it was let go."""
         known = self._partitions.get(partition)
         return known is not None and not known.let_go
 
     def silence_s(self) -> float:
-        """For how many seconds nobody has been in `next_batch`."""
+        """Return for how many seconds no thread has been in `next_batch`."""
         return self._turn.silence_s()
 
     def let_go(self, end: Callable[[], None]) -> bool:
-        """Let go of all tasks, while nobody is in `next_batch`; later attempts go on behind them.
+        """Disconnect all tasks, while no thread is in `next_batch`.
+
+        Later attempts continue behind them.
 
         Args:
-            end: ends the tasks where they run; they would be tried again there if they were let go
-                before that.
+            end: cancels the tasks on the cluster. It is called before their sockets are closed;
+                otherwise Spark would retry them.
 
         Returns:
-            False if somebody reads or asks, or the job has ended: then nothing was done.
+            False if a thread reads or requests, or the job has ended: then nothing was done.
         """
         if not self._turn.take():
             return False
@@ -373,10 +376,10 @@ class BatchReceiver:
                 self._try_close()
 
     def abandon(self, error: BaseException) -> bool:
-        """Let go of all tasks; `next_batch` gives what was taken in, and raises `error` then.
+        """Disconnect all tasks; `next_batch` returns what was taken in, and then raises `error`.
 
         Returns:
-            False if somebody reads, or the job has ended: then nothing was done.
+            False if a thread reads, or the job has ended: then nothing was done.
         """
         if not self._turn.take():
             return False
@@ -392,11 +395,11 @@ class BatchReceiver:
                 self._try_close()
 
     def finish(self, results: Sequence[PartitionResult]) -> None:
-        """The Spark job has succeeded, and these are its rows."""
+        """Note that the Spark job has succeeded, with these results."""
         self._end(_Outcome(results=tuple(results)))
 
     def fail(self, error: BaseException) -> None:
-        """The Spark job has failed with `error`."""
+        """Note that the Spark job has failed with `error`."""
         self._end(_Outcome(error=error))
 
     def cancel(self) -> None:
@@ -407,21 +410,21 @@ class BatchReceiver:
         self._try_close()
 
     def failure(self) -> Failure | None:
-        """What a function of the flow raised in an attempt that no later one has replaced."""
+        """Return the error of a function of the flow in an attempt that was not replaced."""
         for partition in tuple(self._partitions.values()):
             if partition.failure is not None:
                 return partition.failure
         return None
 
     def changed(self) -> PartitionChangedError | None:
-        """The report on a retry that differs from the attempt before it, if there is one."""
+        """Return the report on a retry that differs from the attempt before it, if there is one."""
         for partition in tuple(self._partitions.values()):
             if partition.changed is not None:
                 return partition.changed
         return None
 
     def statistics(self) -> Statistics:
-        """Numbers that show what goes on."""
+        """Return numbers that show the state."""
         return Statistics(
             asked=self._asked,
             connections=len(self._connections),
@@ -439,7 +442,7 @@ class BatchReceiver:
             batch = self._backlog.take()
             if batch is None and self._turn.take():
                 try:
-                    # What was taken in just before comes first.
+                    # Batches that were taken in just before come first.
                     batch = self._backlog.take()
                     return self._read_next(deadline) if batch is None else batch
                 finally:
@@ -465,7 +468,7 @@ class BatchReceiver:
         return None
 
     def _ready_batch(self) -> Batch | None:
-        """A batch that is complete, without waiting; None if there is none yet."""
+        """Return a batch that is complete, without waiting; None if there is none yet."""
         while self._ready:
             connection = self._ready.popleft()
             connection.queued = False
@@ -538,7 +541,7 @@ class BatchReceiver:
         )
 
     def _begin(self, connection: _Connection) -> bool:
-        """Take in a frame's head; False if there is no room for its body now."""
+        """Take in a frame's head; return False if there is no room for its body now."""
         if self._partial >= self._capacity:
             # Its head stays as it is, complete; `_free` brings it back.
             self._reception.unregister(connection.sock)
@@ -576,8 +579,8 @@ class BatchReceiver:
         if kind is Kind.CHANGED:
             partition.changed = _other_rows(partition)
             connection.answer(bytes([Answer.ACCEPTED]))
-            # Nor will another attempt find them. But the one before a copy may have ended well,
-            # and an input that is cut short may be whole the next time.
+            # Nor will another attempt find them. But the one before a copy may have ended well, and
+            # an input that is cut short may be whole the next time.
             if not self._speculation and payload != FEWER:
                 self.fail(partition.changed)
             return None
@@ -626,13 +629,13 @@ class BatchReceiver:
             )
 
     def _free(self, connection: _Connection) -> None:
-        """Give up the place that a body had, and let a task that waits for one go on."""
+        """Give up the place of a body, and let a task that waits for one continue."""
         connection.body = False
         self._partial -= 1
         if self._waiting:
             waiting = self._waiting.popleft()
             self._reception.register(waiting.sock, waiting)
-            # The whole head has been read, so the selector may have nothing to report for it.
+            # The whole head has been read, so the selector may not report it.
             waiting.queued = True
             self._ready.append(waiting)
 
@@ -673,7 +676,7 @@ class BatchReceiver:
         self._reception.wake()
 
     def _try_close(self) -> None:
-        """Close everything, unless a thread reads: then it does so on its way out."""
+        """Close everything, unless a thread reads: then that one does so on its way out."""
         if not self._turn.take():
             return
         try:
@@ -683,7 +686,7 @@ class BatchReceiver:
             self._turn.give()
 
     def _leave(self) -> None:
-        """Let go of all tasks, and let none in."""
+        """Disconnect all tasks, and let none in."""
         self._drop_all()
         self._reception.close()
 
@@ -696,7 +699,7 @@ class BatchReceiver:
 
 
 def _left(deadline: float | None) -> float | None:
-    """How many seconds are left until `deadline`."""
+    """Return how many seconds are left until `deadline`."""
     if deadline is None:
         return None
     left = deadline - time.monotonic()

@@ -1,4 +1,4 @@
-"""Who connects to this process, until it has proved that it belongs to the query."""
+"""The connections to this process, until each has proved that it belongs to the query."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ _BACKLOG: Final = 4096
 _HELLO_SIZE: Final = HELLO.size + MAC_SIZE
 
 _HELLO_WITHIN_S: Final = 10.0
-"""How long a stranger may take."""
+"""How long a stranger may take, in seconds."""
 
 _GRACE_S: Final = 0.25
-"""How long a stranger may take even if others wait for its place."""
+"""How long a stranger may take even if others wait for its place, in seconds."""
 
 _MOST_STRANGERS: Final = 256
 _RETRY_S: Final = 0.1
-"""How long nobody is accepted after the machine has refused to."""
+"""How long no connection is accepted after the machine has refused one, in seconds."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """Someone who belongs to the query.
+    """A connection that belongs to the query.
 
     Attributes:
         sock: the connection; it does not block.
-        number: which partition it is about.
+        number: the partition it is about.
         task: the task attempt, or the micro-batch.
     """
 
@@ -64,7 +64,7 @@ class Guest:
 
 @final
 class _Stranger:
-    """Someone who has not yet proved to belong to the query."""
+    """A connection that has not yet proved to belong to the query."""
 
     __slots__ = ("buffer", "nonce", "since", "sock")
 
@@ -77,22 +77,22 @@ class _Stranger:
 
 @final
 class Reception(Generic[T]):
-    """A port of this machine, and what its owner waits for beside those who connect there.
+    """A port of this machine, with its connections, and other sockets that its owner waits for.
 
-    All is done by the thread that calls `wait`; `wake` may be called by any.
+    The thread that calls `wait` does all the work; any thread may call `wake`.
 
-    Strangers cannot keep a task out. Each has ten seconds to say who it is. If there are many, the
-    first of them goes when another one comes, but has a quarter of a second. When the machine has
-    no descriptor left, nobody is accepted for a moment.
+    Strangers cannot keep a task out. Each has ten seconds to identify itself. If there are many,
+    the first of them goes when another one comes, but has a quarter of a second. When the machine
+    has no descriptor left, no connection is accepted for a moment.
 
     Args:
         host: the address to listen on.
 
     Attributes:
         port: the port.
-        target: what proves that someone belongs to the query; set it before waiting.
-        guests: those who have proved it and whom the owner has not yet taken.
-        rejected: how many could not.
+        target: proves that a connection belongs to the query; set it before waiting.
+        guests: the connections that have proved it and that the owner has not yet taken.
+        rejected: how many could not prove it.
     """
 
     __slots__ = (
@@ -118,7 +118,7 @@ class Reception(Generic[T]):
         self.target = Target(host, self.port)
         self.guests: Final[deque[Guest]] = deque()
         self.rejected = 0
-        self._strangers: Final[dict[_Stranger, None]] = {}  # those who came first are first
+        self._strangers: Final[dict[_Stranger, None]] = {}  # in the order in which they came
         self._limit: Final = _most_strangers()
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
@@ -132,22 +132,22 @@ class Reception(Generic[T]):
         self._closed = False
 
     def register(self, sock: socket.socket, data: T) -> None:
-        """Let `wait` give `data` when something is there to be read from `sock`."""
+        """Let `wait` return `data` when something can be read from `sock`."""
         self._selector.register(sock, selectors.EVENT_READ, data)
 
     def unregister(self, sock: socket.socket) -> None:
-        """Look at `sock` no more."""
+        """Stop watching `sock`."""
         self._selector.unregister(sock)
 
     def wait(self, timeout_s: float | None) -> list[T]:
         """Wait until there is something to do; `guests` may have grown then.
 
         Args:
-            timeout_s: how long to wait at most, in seconds; None waits for as long as it takes.
+            timeout_s: how long to wait at most, in seconds; None for no limit.
 
         Returns:
-            What was registered for the sockets that can be read. It may be nothing, before the
-            time is over.
+            The data of the sockets that can be read. It may be empty, before the
+            time has passed.
         """
         ready: list[T] = []
         for key, _ in self._selector.select(self._shorter(timeout_s)):
@@ -159,23 +159,24 @@ class Reception(Generic[T]):
             elif isinstance(key.data, _Stranger):
                 self._hear(key.data)
             else:
-                ready.append(cast("T", key.data))  # what `register` was given
+                ready.append(cast("T", key.data))  # the data that `register` was given
         self._tidy(time.monotonic())
         return ready
 
     def wake(self) -> None:
         """Let `wait` return. Callable from any thread, also when this is closed."""
-        # A full pipe wakes as well as an empty one; a closed one has nobody to wake. The lock keeps
-        # the byte from going to whatever gets the number of a descriptor that is just closed.
+        # A full pipe wakes as well as an empty one; a closed one has no thread to wake. The lock
+        # keeps the byte from going to a new file with the number of a descriptor that is just
+        # closed.
         with self._waking, contextlib.suppress(OSError):
             self._wake_out.send(b"\0")
 
     def turn_away(self) -> None:
-        """Let go of all who have connected, but for those that were taken.
+        """Close all connections, except those that were taken.
 
-        Nobody may be in `wait`.
+        No thread may be in `wait`.
         """
-        with contextlib.suppress(OSError):  # nobody is there any more
+        with contextlib.suppress(OSError):  # the other end has gone
             while True:
                 self._listener.accept()[0].close()
         for stranger in tuple(self._strangers):
@@ -185,9 +186,9 @@ class Reception(Generic[T]):
             self.guests.popleft().sock.close()
 
     def close(self) -> None:
-        """Close everything but what was registered and who was taken; idempotent.
+        """Close everything except registered sockets and taken connections; idempotent.
 
-        Nobody may be in `wait`.
+        No thread may be in `wait`.
         """
         if self._closed:
             return
@@ -204,7 +205,7 @@ class Reception(Generic[T]):
             self._wake_out.close()
 
     def _shorter(self, timeout_s: float | None) -> float | None:
-        """Until when the selector may wait."""
+        """Return how long the selector may wait."""
         due = [] if self._resting_until is None else [self._resting_until]
         if self._strangers:
             due.append(next(iter(self._strangers)).since + _HELLO_WITHIN_S)
@@ -242,7 +243,7 @@ class Reception(Generic[T]):
         self._selector.register(sock, selectors.EVENT_READ, stranger)
 
     def _rest(self, until: float) -> None:
-        """Accept nobody for a moment: a listener that has somebody would wake the selector."""
+        """Accept no connection for a moment: a waiting one would wake the selector."""
         self._resting_until = until
         self._selector.unregister(self._listener)
 
@@ -257,14 +258,14 @@ class Reception(Generic[T]):
             self._selector.register(self._listener, selectors.EVENT_READ)
 
     def _part_with(self, stranger: _Stranger) -> None:
-        """Let it go, unless it has answered and nobody has waited here since."""
+        """Close it, unless it has answered and no thread has waited here since."""
         self._hear(stranger)
         if stranger in self._strangers:
             self._reject(stranger)
 
     def _hear(self, stranger: _Stranger) -> None:
-        """Read what a stranger says; it becomes a guest when that is complete and right."""
-        if stranger not in self._strangers:  # it was let go in this very round
+        """Read what a stranger sends; it becomes a guest when that is complete and right."""
+        if stranger not in self._strangers:  # it was closed in this very round
             return
         try:
             said = stranger.sock.recv(_HELLO_SIZE - len(stranger.buffer))
@@ -300,7 +301,7 @@ class Reception(Generic[T]):
 
 
 def _most_strangers() -> int:
-    """How many there may be: a quarter of the descriptors that this process may have, or less."""
+    """Return how many there may be: at most a quarter of the descriptors of this process."""
     if sys.platform == "win32":
         return _MOST_STRANGERS
     import resource
@@ -310,7 +311,7 @@ def _most_strangers() -> int:
 
 
 def _listening(host: str) -> socket.socket:
-    """A non-blocking socket that listens on some port of `host`."""
+    """Return a non-blocking socket that listens on some port of `host`."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]

@@ -1,13 +1,13 @@
-"""What a task and the driver say to each other, byte by byte.
+"""The protocol between a task and the driver, byte by byte.
 
-A connection begins with a challenge: the driver sends a nonce, the task answers with who it is and
-a MAC over both, so that the token itself never travels. Then the driver says how many items of the
-partition it has already (they are to be skipped), and frames follow, each with its kind, its number
+A connection begins with a challenge: the driver sends a nonce, the task answers with its identity
+and a MAC over both, so that the token itself never travels. Then the driver sends how many items of
+the partition it has already (they are skipped), and frames follow, each with its kind, its number
 of items and its length. ``END``, ``FAILED`` and ``CHANGED`` are answered with one byte.
 
-Each frame also says how much of its input the task has read by then, and a checksum of it. The
-driver tells a retry what the last frame said, and the retry sends nothing before its own input has
-been found to begin in the same way.
+Each frame also has how much of its input the task has read by then, and a checksum of it. The
+driver sends a retry these values of the last frame, and the retry sends nothing before its own
+input has been found to begin in the same way.
 
 The end of a partition is a frame, never the end of the stream: a killed executor closes its sockets
 just as a finished one does.
@@ -63,24 +63,24 @@ FRAME: Final = struct.Struct(">BIQQI")
 have been read, and their checksum."""
 
 COUNTS: Final = struct.Struct(">QQ")
-"""The body of ``END``: all items of the partition, and the batches this attempt sent."""
+"""The body of ``END``: all items of the partition, and the batches of this attempt."""
 
 FEWER: Final = b"fewer"
-"""The body of ``CHANGED`` if what was read is as it was, but the rest is missing; else empty."""
+"""The body of ``CHANGED`` if the rows so far are the same, but the rest is missing; else empty."""
 
 LONGEST_FRAME: Final = 2**31
-"""Bytes that may follow a frame's head; what claims to be longer is not of this protocol."""
+"""The most bytes that may follow a frame's head; a longer one is not of this protocol."""
 
 SOCKET_BUFFER: Final = 128 * 1024
-"""Bytes in each direction's kernel buffer: what a task may be ahead of the driver's reading."""
+"""Bytes in each direction's kernel buffer: how far a task may be ahead of the driver's reading."""
 
 
 _REACHED_WITHIN_S: Final = 30.0
-"""How long the driver may take to answer: its machine may be busy."""
+"""How long the driver may take to answer, in seconds: its machine may be busy."""
 
 
 class Kind(enum.IntEnum):
-    """What a frame holds."""
+    """The contents of a frame."""
 
     SCHEMA = 1
     ARROW = 2
@@ -92,7 +92,7 @@ class Kind(enum.IntEnum):
 
 
 class Answer(enum.IntEnum):
-    """What the driver thinks of a hello, or of a frame that is answered."""
+    """The driver's answer to a hello, or to a frame."""
 
     ACCEPTED = 1
     FENCED = 2
@@ -102,7 +102,7 @@ class Answer(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the tasks of one query connect to, and how they prove that they belong to it."""
+    """The place where the tasks of one query connect, and the secrets by which they prove it."""
 
     host: str
     port: int
@@ -110,22 +110,22 @@ class Target:
     token: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def derived(self, port: int, label: bytes) -> Target:
-        """Another listener of the same driver, with secrets that both ends can work out."""
+        """Return another listener of the same driver, with secrets that both ends can compute."""
         query, token = (_mac(self.token, name + label) for name in (b"query ", b"token "))
         return Target(self.host, port, query[: len(self.query)], token)
 
 
 def sign(token: bytes, nonce: bytes, hello: bytes) -> bytes:
-    """The MAC that belongs behind `hello`."""
+    """Return the MAC that belongs behind `hello`."""
     return _mac(token, nonce + hello)
 
 
 def dial(target: Target, within_s: float | None = None) -> socket.socket:
-    """A connection to the driver.
+    """Return a connection to the driver.
 
     Args:
         target: where it listens.
-        within_s: how long it may take to answer, in seconds; None gives it half a minute.
+        within_s: how long it may take to answer, in seconds; None for half a minute.
 
     Raises:
         ChannelError: if it does not.
@@ -157,7 +157,7 @@ def dial(target: Target, within_s: float | None = None) -> socket.socket:
 
 
 def greet(connection: socket.socket, target: Target, number: int, task: int) -> None:
-    """Prove to the driver that this belongs to the query, and say who it is.
+    """Prove to the driver that this belongs to the query, and identify it.
 
     Raises:
         OSError: if the driver has closed the connection.
@@ -168,7 +168,7 @@ def greet(connection: socket.socket, target: Target, number: int, task: int) -> 
 
 
 def received(connection: socket.socket, size: int) -> bytes:
-    """The next `size` bytes.
+    """Return the next `size` bytes.
 
     Raises:
         OSError: if the other end has closed before.
@@ -183,7 +183,7 @@ def received(connection: socket.socket, size: int) -> bytes:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the other end, which says nothing now, has closed the connection."""
+    """Return whether the other end, which sends nothing now, has closed the connection."""
     try:
         return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:

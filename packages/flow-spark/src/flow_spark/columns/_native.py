@@ -1,4 +1,4 @@
-"""What is said in Spark's columns, and stays in its own engine."""
+"""The base of operators over Spark's columns, which stay in its own engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["check_column", "natively", "shown"]
 
 
 _GENERIC = (None, tuple, dict)
-"""What items can be whatever the columns are."""
+"""Types of items that fit any columns."""
 
 
 def check_column(name: str, column: object, instead: str) -> None:

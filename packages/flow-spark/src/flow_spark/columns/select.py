@@ -23,7 +23,7 @@ def select(*columns: Column | str, as_: type[R]) -> Operator[Any, Flow[R]]: ...
 @overload
 def select(
     *columns: Column | str, as_: str | None = None
-) -> Operator[Any, Flow[Any]]: ...  # Any: what the columns hold is not known to a type checker
+) -> Operator[Any, Flow[Any]]: ...  # Any: a type checker does not know the columns
 
 
 def select(*columns: Column | str, as_: type[R] | str | None = None) -> Operator[Any, Flow[Any]]:
@@ -33,18 +33,18 @@ def select(*columns: Column | str, as_: type[R] | str | None = None) -> Operator
     >>> rows = from_dataframe(df)  # doctest: +SKIP
     >>> rows.spark.select("origin", (col("minutes") / 60).alias("hours"))  # doctest: +SKIP
 
-    It is for flows that `from_dataframe` or `from_stream` made, with nothing behind them but
-    `where` and `select`.
+    It is for flows of `from_dataframe` or `from_stream`, with nothing behind them but `where` and
+    `select`.
 
     Demand, thread and fusion are those of `from_dataframe`.
 
     Args:
         columns: names, or expressions.
-        as_: what an item is, as in `from_dataframe`. None: as before, if items were tuples, dicts
-            or Rows; else the bare value of an only column, or a tuple.
+        as_: the type of an item, as in `from_dataframe`. None: as before, if items were tuples,
+            dicts or Rows; else the bare value of an only column, or a tuple.
 
     Raises:
-        TypeError: if a column is neither; a function of an item belongs into ``map``.
+        TypeError: if a column is neither; a function of an item belongs in ``map``.
         UnsupportedTypeError: when applied, if the flow has a stage already, or has no columns.
         SchemaMismatchError: when applied, if the columns do not fit `as_`.
         ValueError: if there are no columns.

@@ -12,15 +12,15 @@ __all__ = ["archives", "options_for", "place"]
 
 
 def options_for(java: Java) -> str:
-    """Options for a JVM of `java` to use the archive, if there is one.
+    """Return options for a JVM of `java` to use the archive, if there is one.
 
     A JVM ignores one that misfits.
 
     Args:
-        java: the one whose JVM is to use it.
+        java: the Java whose JVM uses it.
     """
     for archive in archives(java):
-        # A JVM crashes on one that was cut off, so that its size is part of its name.
+        # A JVM crashes on one that was cut off, so its size is part of its name.
         if archive.stem.endswith(f"-{archive.stat().st_size}") and " " not in str(archive):
             return f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable -Xlog:all=off"
     return ""
@@ -30,17 +30,17 @@ def archives(java: Java) -> list[Path]:
     """Return the archives of a Java.
 
     Args:
-        java: the one whose JVM made them.
+        java: the Java whose JVM made them.
     """
     folder, key = place(java)
     return sorted(folder.glob(f"classes-{key}-*.jsa"))
 
 
 def place(java: Java) -> tuple[Path, str]:
-    """Return the folder of archives, and what is particular to a Java and the installed PySpark.
+    """Return the folder of archives, and the part of a name for a Java and the installed PySpark.
 
     Args:
-        java: the one whose JVM is to use them.
+        java: the Java whose JVM uses them.
     """
     import pyspark
 

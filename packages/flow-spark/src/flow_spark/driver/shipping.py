@@ -1,4 +1,4 @@
-"""Bring this library's own packages to executors on other machines."""
+"""This library's own packages for executors on other machines."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["packed"]
 
 
 def packed(folder: Path) -> Path:
-    """A zip of the packages that tasks import, for ``SparkContext.addPyFile``.
+    """Return a zip of the packages that tasks import, for ``SparkContext.addPyFile``.
 
-    It has all of `SHIPPED` that are installed here, whether a flow uses them or not: which ones it
-    does is known only when it runs, and they are small.
+    It has all of `SHIPPED` that are installed here, whether a flow uses them or not: that is known
+    only when it runs, and they are small.
 
     Args:
-        folder: where to make it.
+        folder: the folder for it.
     """
     archive = folder / "flow_packages.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packing:

@@ -1,4 +1,4 @@
-"""The private folder of a session, and those that the dead have left."""
+"""The private folder of a session, and folders that ended processes have left."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Workspace", "sweep"]
 
 _PREFIX: Final = "flow-spark-"
 _OWNER: Final = "owner"
-"""A file that the owner of a folder keeps locked; its end, however it comes, unlocks it."""
+"""A file that the owner of a folder keeps locked; any end of the owner unlocks it."""
 
 
 @final
 class Workspace:
-    """A new folder for temporary files that nobody but this user can look into.
+    """A new folder for temporary files that only this user can look into.
 
     Attributes:
         path: the folder.
@@ -32,7 +32,7 @@ class Workspace:
         self._lock: int | None = _locked(self.path)
 
     def remove(self) -> None:
-        """Remove it with all that is in it. Idempotent."""
+        """Remove it with all its contents. Idempotent."""
         shutil.rmtree(self.path, ignore_errors=True)
         lock, self._lock = self._lock, None
         if lock is not None:
@@ -64,7 +64,7 @@ def _locked(folder: Path) -> int | None:
     # It gets its name when it is locked: another process may sweep at this moment.
     unnamed = folder / f"{_OWNER}.new"
     lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    with contextlib.suppress(OSError):  # a file system without locks: nobody sweeps there
+    with contextlib.suppress(OSError):  # a file system without locks: no process sweeps there
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         unnamed.rename(folder / _OWNER)
     return lock

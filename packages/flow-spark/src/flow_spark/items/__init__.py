@@ -1,1 +1,1 @@
-"""Between Python items, Arrow batches and Spark schemas."""
+"""Conversions between Python items, Arrow batches and Spark schemas."""

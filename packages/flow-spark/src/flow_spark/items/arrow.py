@@ -1,4 +1,4 @@
-"""What is used of pyarrow, with types; the package itself has none."""
+"""The used part of pyarrow, with types; the package itself has none."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ class ArrowType(Protocol):
 
     @property
     def tz(self) -> str | None:
-        """Of a timestamp."""
+        """The zone of a timestamp."""
         ...
 
     @property
     def key_type(self) -> ArrowType:
-        """Of a map."""
+        """The type of a map's keys."""
         ...
 
     @property
     def item_type(self) -> ArrowType:
-        """Of a map."""
+        """The type of a map's values."""
         ...
 
     @property
     def key_field(self) -> ArrowField:
-        """Of a map."""
+        """The field of a map's keys."""
         ...
 
     @property
     def item_field(self) -> ArrowField:
-        """Of a map."""
+        """The field of a map's values."""
         ...
 
     @property
     def value_type(self) -> ArrowType:
-        """Of a list."""
+        """The type of a list's elements."""
         ...
 
     @property
     def value_field(self) -> ArrowField:
-        """Of a list."""
+        """The field of a list's elements."""
         ...
 
     @property
     def num_fields(self) -> int:
-        """Of a struct."""
+        """The number of a struct's fields."""
         ...
 
     @abstractmethod
     def field(self, index: int, /) -> ArrowField:
-        """Of a struct."""
+        """Return a field of a struct."""
         ...
 
 
@@ -81,22 +81,22 @@ class ArrowField(Protocol):
 
     @property
     def metadata(self) -> dict[bytes, bytes] | None:
-        """What is noted about it."""
+        """The metadata of the field."""
         ...
 
     @abstractmethod
     def with_type(self, kind: ArrowType, /) -> ArrowField:
-        """The same field of another type."""
+        """Return the same field with another type."""
         ...
 
     @abstractmethod
     def with_nullable(self, nullable: bool, /) -> ArrowField:
-        """The same field, in which there may be nulls or not."""
+        """Return the same field, in which there may be nulls or not."""
         ...
 
     @abstractmethod
     def with_metadata(self, metadata: Mapping[bytes, bytes], /) -> ArrowField:
-        """The same field with other notes."""
+        """Return the same field with other metadata."""
         ...
 
 
@@ -110,12 +110,12 @@ class ArrowSchema(Protocol):
 
     @abstractmethod
     def field(self, name: str, /) -> ArrowField:
-        """The column of that name."""
+        """Return the column of that name."""
         ...
 
     @abstractmethod
     def serialize(self) -> bytes:
-        """As an IPC message; a buffer."""
+        """Return it as an IPC message; a buffer."""
         ...
 
     @abstractmethod
@@ -138,69 +138,69 @@ class ArrowArray(Protocol):
 
     @property
     def null_count(self) -> int:
-        """How many nulls there are; counted once and remembered."""
+        """The number of nulls; counted once and kept."""
         ...
 
     @property
     def keys(self) -> ArrowArray:
-        """Of maps, all of them, also outside of a slice."""
+        """The keys of maps; all of them, also outside of a slice."""
         ...
 
     @property
     def items(self) -> ArrowArray:
-        """Of maps, all of them, also outside of a slice."""
+        """The values of maps; all of them, also outside of a slice."""
         ...
 
     @property
     def offsets(self) -> ArrowArray:
-        """Of maps: where each begins in `items`, and where the last one ends."""
+        """The offsets of maps: where each begins in `items`, and where the last one ends."""
         ...
 
     @abstractmethod
     def field(self, index: int, /) -> ArrowArray:
-        """Of structs: the values of a field, as they are under a null, too."""
+        """Return the values of a field of structs, also those under a null."""
         ...
 
     @abstractmethod
     def flatten(self) -> ArrowArray:
-        """Of lists: all their elements."""
+        """Return all elements of lists."""
         ...
 
     @abstractmethod
     def slice(self, offset: int, length: int | None = None, /) -> ArrowArray:
-        """Some of the values, without copying."""
+        """Return some of the values, without copying."""
         ...
 
     @abstractmethod
     def get_total_buffer_size(self) -> int:
-        """How many bytes its buffers take, whatever part of them it is."""
+        """Return how many bytes its buffers take, whatever part of them it is."""
         ...
 
     @abstractmethod
     def drop_null(self) -> ArrowArray:
-        """The values that are not nulls."""
+        """Return the values that are not nulls."""
         ...
 
     @abstractmethod
-    def to_pylist(self) -> list[Any]:  # Any: values of whatever type
-        """The values as Python objects."""
+    def to_pylist(self) -> list[Any]:  # Any: values of any type
+        """Return the values as Python objects."""
         ...
 
     @abstractmethod
     def cast(self, target: ArrowType, /) -> ArrowArray:
-        """The values as another type."""
+        """Return the values as another type."""
         ...
 
     @abstractmethod
     def unique(self) -> ArrowArray:
-        """Each value once, in the order in which they come."""
+        """Return each value once, in the order in which they come."""
         ...
 
     @abstractmethod
     def buffers(self) -> list[Buffer | None]:
-        """What its values are made of, with those inside of nested ones; None where there are none.
+        """Return the buffers of its values, with those of nested ones; None where there is none.
 
-        Of a slice they are those of the whole.
+        For a slice they are those of the whole.
         """
         ...
 
@@ -210,17 +210,17 @@ class ArrowBatch(Protocol):
 
     @property
     def schema(self) -> ArrowSchema:
-        """Names and types of the columns."""
+        """The names and types of the columns."""
         ...
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         ...
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the values take; of a slice, only its own."""
+        """The number of bytes of the values; for a slice, only its own."""
         ...
 
     @property
@@ -230,31 +230,31 @@ class ArrowBatch(Protocol):
 
     @abstractmethod
     def column(self, name: str | int, /) -> ArrowArray:
-        """The column of that name or position."""
+        """Return the column of that name or position."""
         ...
 
     @abstractmethod
     def select(self, names: list[str], /) -> ArrowBatch:
-        """Some of the columns, without copying."""
+        """Return some of the columns, without copying."""
         ...
 
     def rename_columns(self, names: list[str], /) -> ArrowBatch:
-        """The same columns by other names, without copying."""
+        """Return the same columns by other names, without copying."""
         ...
 
     @abstractmethod
     def slice(self, offset: int, length: int | None = None, /) -> ArrowBatch:
-        """Some of the rows, without copying."""
+        """Return some of the rows, without copying."""
         ...
 
     @abstractmethod
     def to_pylist(self) -> list[dict[str, Any]]:
-        """The rows, by the names of the columns."""
+        """Return the rows, by the names of the columns."""
         ...
 
     @abstractmethod
     def serialize(self) -> bytes:
-        """As an IPC message without the schema; a buffer."""
+        """Return it as an IPC message without the schema; a buffer."""
         ...
 
 
@@ -263,16 +263,16 @@ class ArrowTable(Protocol):
 
     @property
     def schema(self) -> ArrowSchema:
-        """Names and types of the columns."""
+        """The names and types of the columns."""
         ...
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         ...
 
     def cast(self, target_schema: ArrowSchema, /) -> ArrowTable:
-        """The same values with other types, or other metadata of the fields."""
+        """Return the same values with other types, or other metadata of the fields."""
         ...
 
 
@@ -325,7 +325,7 @@ class _Tables(Protocol):
 
 
 class _Arrow(Protocol):
-    """The module, as far as it is used."""
+    """The used part of the module."""
 
     @property
     def types(self) -> _Types: ...

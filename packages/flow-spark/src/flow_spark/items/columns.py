@@ -41,22 +41,22 @@ from flow_spark.items.shapes import (
 __all__ = ["BATCH_ROWS", "PORTION", "Batching", "to_batches"]
 
 BATCH_ROWS: Final = 10_000
-"""Rows in the batches that are made here, as many as Spark itself puts into one."""
+"""The number of rows in the batches made here, as many as Spark itself puts into one."""
 
 PORTION: Final = 625
-"""Items that are held at once: a part of a batch, and less than the 700 new objects after which
-Python's collector looks at what there is, which costs as much as the columns themselves."""
+"""The number of items held at once: a part of a batch, and less than the 700 new objects after
+which Python's collector runs, which costs as much as the columns themselves."""
 
 _INT64: Final = pa.int64()
 _FLOAT32: Final = pa.float32()
 _UNORDERED: Final = (collections.abc.Set, collections.abc.ValuesView)
 
 _BATCH_BYTES: Final = 32 * 2**20
-"""Of a batch that has no more rows for that: ten thousand large ones take more than Arrow holds."""
+"""The most bytes of a batch: ten thousand large rows would be more than Arrow can hold."""
 
 _PORTION_BYTES: Final = _BATCH_BYTES // 8
 _FIRST_PORTION: Final = 16
-"""Items that are held before it is known how large they are."""
+"""The number of items held before it is known how large they are."""
 
 _NOT_DATES: Final = (numbers.Number, datetime.datetime)
 _BYTES: Final = (bytes, bytearray, memoryview)
@@ -64,7 +64,7 @@ _NOT_LISTS: Final = (str, *_BYTES)
 _FLOAT_LIMIT: Final = 2.0**128 - 2.0**103
 """From here on, the nearest float of 32 bits is infinite."""
 
-# Any: items of whatever kind.
+# Any: items of any kind.
 _Column = Sequence[Any]
 
 
@@ -80,14 +80,14 @@ def to_batches(
 
     Args:
         items: tuples, dicts, Rows, dataclasses or NamedTuples; or plain values for an only column.
-            What has field names is matched by name, the rest by position.
+            Items with field names are matched by name, others by position.
         schema: the columns.
         rows: how many items go into a batch, if they are not so large that fewer take 32 MiB.
         first: the number of the first item, for messages.
-        tell: gets what `items` raises, before anybody else.
+        tell: called with an error of `items`, before any other code.
 
     Raises:
-        SchemaMismatchError: if an item does not fit; says which, and which field of it.
+        SchemaMismatchError: if an item does not fit; it names the item, and the field.
     """
     iterator = iter(items)
     batching = Batching(schema, rows, first=first)
@@ -114,8 +114,8 @@ class Batching:
 
     Attributes:
         count: the number of the next item, for messages.
-        wanted: how many items the next portion is to have: few if they are large, for what is held
-            besides the columns, and not more than the batch has room for.
+        wanted: how many items the next portion should have: few if they are large, because of the
+            memory besides the columns, and not more than the batch has room for.
     """
 
     __slots__ = ("_left", "_makers", "_portions", "_room", "_rows", "_schema", "count", "wanted")
@@ -131,10 +131,10 @@ class Batching:
         self.wanted = min(rows, _FIRST_PORTION)
 
     def add(self, items: list[Any]) -> ArrowBatch | None:
-        """Add up to `wanted` items; the batch, if they fill it.
+        """Add up to `wanted` items; return the batch, if they fill it.
 
         Raises:
-            SchemaMismatchError: if an item does not fit; says which, and which field of it.
+            SchemaMismatchError: if an item does not fit; it names the item, and the field.
         """
         schema = self._schema
         columns = _to_columns(items, schema.names, self._makers, self.count, bare=schema.bare)
@@ -149,7 +149,7 @@ class Batching:
         return batch
 
     def rest(self) -> ArrowBatch | None:
-        """The batch that is not full yet, if it has items."""
+        """Return the batch that is not full yet, if it has items."""
         portions, self._portions = self._portions, []
         if not portions:
             return None
@@ -159,7 +159,7 @@ class Batching:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema.arrow)
 
     def clear(self) -> None:
-        """Forget the items that are in no batch yet."""
+        """Drop the items that are in no batch yet."""
         self._portions.clear()
 
 
@@ -168,7 +168,7 @@ def _to_columns(
 ) -> list[ArrowArray]:
     if len(names) == 1:
         plain = makers[0].plain(items)
-        # A null is an item that is None, which the slow way tells of.
+        # A null is an item that is None, which the slow way reports.
         if plain is not None and not plain.null_count:
             return [plain]
     columns = [items] if bare else _take_apart(items, names, first)
@@ -178,13 +178,13 @@ def _to_columns(
 
 
 def _take_apart(items: list[Any], names: tuple[str, ...], first: int) -> list[_Column]:
-    """The columns of `items`, which mostly are of one class."""
+    """Return the columns of `items`, which mostly are of one class."""
     cls = class_of(items[0])
     if operator.countOf(map(type, items), cls) == len(items):
         try:
             return _of_class(items, cls, names)
         except (AttributeError, KeyError, ValueError):
-            pass  # find out below which item it is
+            pass  # below, find out which item it is
     rows = [_row(item, names, first + index) for index, item in enumerate(items)]
     return list(zip(*rows, strict=True))
 
@@ -209,7 +209,7 @@ def _of_class(items: list[Any], cls: type[Any], names: tuple[str, ...]) -> list[
 
 
 def _row(item: Any, names: tuple[str, ...], index: int) -> Sequence[Any]:
-    """One item taken apart, the slow way, which can say what is wrong with it."""
+    """Take one item apart, the slow way, which can report what is wrong with it."""
     cls = class_of(item)
     given: Mapping[str, Any] | None = None
     if is_mapping(item):
@@ -254,10 +254,10 @@ def _row(item: Any, names: tuple[str, ...], index: int) -> Sequence[Any]:
 
 @final
 class _Maker:
-    """Makes the arrays of one column; what its type asks for is found out once.
+    """Makes the arrays of one column; it determines once what its type needs.
 
     Args:
-        field: of the schema.
+        field: the field of the schema.
     """
 
     __slots__ = ("_deep", "_field", "_integers", "_is_foreign", "_loses", "_type", "_writer")
@@ -270,10 +270,11 @@ class _Maker:
         self._deep: Final = bool(inner_fields(field.type))
 
     def plain(self, values: _Column) -> ArrowArray | None:
-        """A column of integers, as Arrow finds them without being told to look for these.
+        """Return a column of integers, as Arrow finds them without being asked for these.
 
-        Told, it would take floats and cut them off. To find out costs half of what looking at the
-        type of each value does. None if they are not integers, or might be something else as well.
+        If asked, it would take floats and cut them off. This check costs half of what looking at
+        the type of each value does. None if they are not integers, or might be something else as
+        well.
         """
         if not self._integers:
             return None
@@ -286,11 +287,11 @@ class _Maker:
         return None
 
     def array(self, given: _Column, items: list[Any], first: int) -> ArrowArray:
-        """The array of a column.
+        """Return the array of a column.
 
         Args:
             given: its values.
-            items: what they were taken from.
+            items: the items that the values were taken from.
             first: the number of the first of these.
 
         Raises:
@@ -342,7 +343,7 @@ def _makers(schema: ArrowSchema) -> tuple[_Maker, ...]:
 
 @functools.lru_cache(maxsize=64)
 def _makers_of(schema: ArrowSchema, _: bytes) -> tuple[_Maker, ...]:
-    # What is noted about fields is in the bytes, and does not count where schemas are compared.
+    # The metadata of fields is in the bytes, and does not count where schemas are compared.
     return tuple(map(_Maker, schema))
 
 
@@ -352,14 +353,14 @@ _Rules = tuple[
 
 
 def _rules(field: ArrowField) -> _Rules:
-    """What is done to values of a column before Arrow takes them, and which ones it must not."""
+    """Return how values of a column are prepared for Arrow, and which ones it must not take."""
     if objects_of(field) is not None:
         return _writer(field), None, None
     return _writer(field), _foreign_to(field.type), _loss_of(field.type)
 
 
 def _writer(field: ArrowField, *, nested: bool = False) -> Convert | None:
-    """What has to be done to a value before Arrow takes it, if anything."""
+    """Return the function that prepares a value for Arrow, if one is needed."""
     objects = objects_of(field)
     if objects is not None:
         dump = objects.dump
@@ -392,7 +393,7 @@ def _writer(field: ArrowField, *, nested: bool = False) -> Convert | None:
 
 
 def _checked(kind: ArrowType, write: Convert | None) -> Convert | None:
-    """`write`, for values that `_foreign_to` and `_loss_of` have nothing against."""
+    """Return `write`, for values that `_foreign_to` and `_loss_of` accept."""
     is_foreign, loses = _foreign_to(kind), _loss_of(kind)
     if is_foreign is None and loses is None:
         return write
@@ -400,7 +401,7 @@ def _checked(kind: ArrowType, write: Convert | None) -> Convert | None:
 
     def check(value: object) -> object:
         cls = type(value)
-        if cls not in harmless:  # asked once for each class
+        if cls not in harmless:  # checked once for each class
             if is_foreign is not None and is_foreign(cls):
                 raise TypeError(f"{shorten(value)} would lose something")
             harmless.add(cls)
@@ -412,7 +413,7 @@ def _checked(kind: ArrowType, write: Convert | None) -> Convert | None:
 
 
 def _foreign_to(kind: ArrowType) -> Callable[[type[Any]], bool] | None:
-    """Tells types that Arrow takes for `kind`, but not without changing their values."""
+    """Return a test for types that Arrow takes for `kind`, but with changed values."""
     if pa.types.is_integer(kind):
         return _is_fractional
     if pa.types.is_date(kind):
@@ -429,7 +430,7 @@ def _foreign_to(kind: ArrowType) -> Callable[[type[Any]], bool] | None:
 
 
 def _loss_of(kind: ArrowType) -> Callable[[Any], str | None] | None:
-    """Says what Arrow would change of a value to make it fit, though others of its class do fit."""
+    """Return a function that reports what Arrow would change in a value to make it fit."""
     if kind == _FLOAT32:
         return _overflow
     if is_zoned(kind):
@@ -467,7 +468,7 @@ def _zone(given: object) -> str | None:
 
 
 def _nanoseconds(given: object) -> str | None:
-    """Of times of pandas."""
+    """Check times of pandas."""
     if getattr(given, "nanosecond", 0) or getattr(given, "nanoseconds", 0):
         return (
             "would lose something: it has nanoseconds, and the column has microseconds; round it, "
@@ -477,7 +478,7 @@ def _nanoseconds(given: object) -> str | None:
 
 
 def _is_fractional(cls: type[Any]) -> bool:
-    """Whether it is a number with a fraction, such as a Decimal or one of NumPy's."""
+    """Return whether it is a number with a fraction, such as a Decimal or one of NumPy's."""
     return issubclass(cls, numbers.Number) and not issubclass(cls, numbers.Integral)
 
 
@@ -502,7 +503,7 @@ def _lacking(array: ArrowArray) -> str | None:
 
 
 def _sequence(given: Any) -> Any:
-    """What Arrow takes for a list: of other collections, a list."""
+    """Return a list in place of another collection, which Arrow would not take."""
     made: Iterable[Any] = given
     return list(made) if isinstance(given, _UNORDERED) else given
 

@@ -1,4 +1,4 @@
-"""Whether the columns of a DataFrame fit the types of the fields that they become."""
+"""The check of a DataFrame's columns against the types of the fields that they become."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-# Any: whatever class an annotation names.
+# Any: any class in an annotation.
 _KINDS: Final[Mapping[type[Any], Callable[[ArrowType], bool]]] = {
     bool: pa.types.is_boolean,
     int: pa.types.is_integer,
@@ -55,15 +55,15 @@ _LISTS: Final = (list, tuple, set, frozenset)
 
 
 def check_fit(schema: ArrowSchema, as_: TypeHint) -> None:
-    """Refuse columns that a record would get values of other types from.
+    """Refuse columns from which a record would get values of other types.
 
     Types of fields may be wider than those of the columns: a float takes integers, which become
-    floats. Dataclasses of pydantic check and convert what they are given themselves. Nulls
-    are not looked for.
+    floats. Dataclasses of pydantic check and convert their values themselves. Nulls are not
+    checked.
 
     Args:
-        schema: of the DataFrame.
-        as_: what an item is; see `RowReader`.
+        schema: the schema of the DataFrame.
+        as_: the type of an item; see `RowReader`.
 
     Raises:
         SchemaMismatchError: for the first column that does not fit.
@@ -88,7 +88,10 @@ def check_fit(schema: ArrowSchema, as_: TypeHint) -> None:
 
 
 def chosen(field: ArrowField, hint: TypeHint) -> TypeHint:
-    """What values of `field` become, of the types that `hint` leaves open; without Optional."""
+    """Return what values of `field` become, of the types that `hint` leaves open.
+
+    Without Optional.
+    """
     inner, _ = unwrapped(hint)
     if typing.get_origin(inner) in (Union, types.UnionType):
         for part in typing.get_args(inner):
@@ -99,14 +102,14 @@ def chosen(field: ArrowField, hint: TypeHint) -> TypeHint:
 
 
 def filled_alone(as_: TypeHint) -> frozenset[str]:
-    """The fields that a dataclass fills itself (``init=False``): it does not take them."""
+    """Return the fields that a dataclass fills itself (``init=False``): it does not take them."""
     if not (is_class(as_) and dataclasses.is_dataclass(as_)):
         return frozenset()
     return frozenset(field.name for field in dataclasses.fields(as_) if not field.init)
 
 
 def has_default(as_: TypeHint, name: str) -> bool:
-    """Whether a record can be made without the field `name`."""
+    """Return whether a record can be made without the field `name`."""
     if is_class(as_) and dataclasses.is_dataclass(as_):
         field = next(field for field in dataclasses.fields(as_) if field.name == name)
         return (
@@ -120,7 +123,7 @@ def has_default(as_: TypeHint, name: str) -> bool:
 
 
 _Misfit = tuple[str, ArrowField, TypeHint]
-"""Where it is, what is there, and what should be: a type, or a text that says what is wrong."""
+"""The place, the field that is there, and what should be: a type, or a text with the problem."""
 
 
 def _misfits(field: ArrowField, hint: TypeHint, where: str) -> Iterator[_Misfit]:
@@ -205,24 +208,24 @@ def _fits(field: ArrowField, hint: TypeHint) -> bool:
 
 
 def _can_come(base: type[Any]) -> bool:  # Any: see `_KINDS`
-    """Whether columns of some type give instances of `base`."""
+    """Return whether columns of some type give instances of `base`."""
     if base.__module__ == "pyspark.sql.types" or hasattr(base, "__UDT__"):
         return True
     return issubclass(base, (*_LISTS, dict, collections.abc.Iterable))
 
 
 def checks_itself(record: TypeHint) -> bool:
-    """Whether a class of pydantic converts what it is given, and refuses the rest."""
+    """Return whether a class of pydantic converts its arguments, and refuses the rest."""
     return hasattr(record, "__pydantic_validator__")
 
 
 def _spark_name(field: ArrowField) -> str:
-    """What Spark calls the type of `field`, or else what Arrow does."""
+    """Return Spark's name for the type of `field`, or else Arrow's."""
     objects = objects_of(field)
     if objects is not None and objects.held is not None:
         return objects.name
     kind = field.type
-    from flow_spark.jobs.frames import spark_schema  # which the executors do not need
+    from flow_spark.jobs.frames import spark_schema  # the executors do not need it
 
     try:
         return spark_schema(pa.schema([pa.field("_", kind)]))[0].dataType.simpleString()

@@ -20,14 +20,16 @@ _MASK: Final = 2**31 - 1
 _NUMBERS: Final = (int, float, complex, Decimal, fractions.Fraction, UUID)
 _DAY: Final = datetime.date(1970, 1, 1).toordinal()
 _SEED: Final = 42
-"""That of the hash by which Spark divides rows."""
+"""The seed of the hash by which Spark divides rows."""
 
 
-def stable_hash(key: Any) -> int:  # Any: a key of whatever type, looked into
-    """A hash of `key`, 31 bits; that of text does not depend on the process, as Python's does.
+def stable_hash(key: Any) -> int:  # Any: a key of any type, looked into
+    """Return a hash of `key`, 31 bits.
 
-    Keys that are equal have the same hash. Those of classes that are not known here all have the
-    same: they are reduced well, but in one place.
+    For text it does not depend on the process, as Python's does.
+
+    Equal keys have the same hash. Keys of classes that are not known here all have the same hash:
+    they are reduced correctly, but in one place.
 
     >>> stable_hash("spam") == stable_hash("spam"), stable_hash(1) == stable_hash(1.0)
     (True, True)
@@ -35,10 +37,10 @@ def stable_hash(key: Any) -> int:  # Any: a key of whatever type, looked into
     if isinstance(key, str):
         return zlib.crc32(key.encode("utf-8", "surrogatepass")) & _MASK
     if isinstance(key, _NUMBERS) and type(key).__hash__ in _HASHES:
-        # By value, whatever the class; but NaN has the hash of its place in memory.
+        # By value, whatever the class; but NaN would have the hash of its place in memory.
         return hash(key) & _MASK if key == key else 0  # noqa: PLR0124
     if isinstance(key, tuple):
-        return _combined(cast("tuple[object, ...]", key))  # whatever is in it
+        return _combined(cast("tuple[object, ...]", key))  # with any contents
     return _other(key)
 
 
@@ -46,10 +48,10 @@ def stable_hash(key: Any) -> int:  # Any: a key of whatever type, looked into
 def partition_values(partitions: int) -> tuple[int, ...]:
     """Return, for each of `partitions`, the integer that Spark's ``repartition`` puts there.
 
-    Spark hashes the values of the column. Numbers of partitions in it would meet in a few.
+    Spark hashes the values of the column. The numbers of partitions themselves would meet in a few.
 
     Args:
-        partitions: how many there are, at least 1.
+        partitions: the number of partitions, at least 1.
 
     >>> partition_values(2)
     (2, 0)
@@ -63,7 +65,7 @@ def partition_values(partitions: int) -> tuple[int, ...]:
 
 
 def _hash_of_spark(value: int) -> int:
-    """The signed 32-bit hash that Spark gives the `value` of an int column: MurmurHash3."""
+    """Return the signed 32-bit hash that Spark gives the `value` of an int column: MurmurHash3."""
     mixed = value * 0xCC9E2D51 & 0xFFFFFFFF
     mixed = (mixed << 15 | mixed >> 17) * 0x1B873593 & 0xFFFFFFFF
     total = _SEED ^ mixed
@@ -79,7 +81,7 @@ def _other(key: Any) -> int:  # Any: as in stable_hash
     if isinstance(key, bytes):
         return zlib.crc32(key) & _MASK
     if isinstance(key, frozenset):
-        parts = cast("frozenset[object]", key)  # whatever is in it
+        parts = cast("frozenset[object]", key)  # with any contents
         return functools.reduce(int.__xor__, map(stable_hash, parts), 1)
     if isinstance(key, enum.Enum):
         return stable_hash((type(key).__qualname__, key.name))
@@ -99,7 +101,10 @@ def _other(key: Any) -> int:  # Any: as in stable_hash
 
 
 def _is_number_of_numpy(key: object) -> bool:
-    """Whether it has the hash of the number of Python that it equals; asked without NumPy."""
+    """Return whether it has the hash of the Python number that it equals.
+
+    Without importing NumPy.
+    """
     cls = type(key)
     if cls.__module__ != "numpy":
         return False
@@ -107,7 +112,7 @@ def _is_number_of_numpy(key: object) -> bool:
 
 
 def _compares_fields(cls: type[Any]) -> bool:
-    """Whether it was ``@dataclass(frozen=True)`` that said what equality is."""
+    """Return whether ``@dataclass(frozen=True)`` defined its equality."""
     params: Any = getattr(cls, "__dataclass_params__", None)  # Any: private to dataclasses
     return bool(params and params.eq and params.frozen)
 
@@ -120,4 +125,4 @@ def _combined(parts: Iterable[object]) -> int:
 
 
 _HASHES: Final[frozenset[Callable[..., int]]] = frozenset(cls.__hash__ for cls in (*_NUMBERS, bool))
-"""Those of the numbers; a subclass with another equality has another hash."""
+"""The hash functions of the numbers; a subclass with another equality has another one."""

@@ -1,4 +1,4 @@
-"""Kinds of Arrow's types, each of which has several that hold the same values."""
+"""Kinds of Arrow's types, each of which has several types with the same values."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = [
 
 
 def is_text(kind: ArrowType) -> bool:
-    """Whether values of `kind` are text."""
+    """Return whether values of `kind` are text."""
     return (
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
 
 
 def is_binary(kind: ArrowType) -> bool:
-    """Whether values of `kind` are bytes."""
+    """Return whether values of `kind` are bytes."""
     return (
         pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
@@ -33,7 +33,7 @@ def is_binary(kind: ArrowType) -> bool:
 
 
 def is_listed(kind: ArrowType) -> bool:
-    """Whether values of `kind` are lists."""
+    """Return whether values of `kind` are lists."""
     return (
         pa.types.is_list(kind)
         or pa.types.is_large_list(kind)
@@ -44,12 +44,12 @@ def is_listed(kind: ArrowType) -> bool:
 
 
 def is_zoned(kind: ArrowType) -> bool:
-    """Whether values of `kind` are points in time, as a Spark ``timestamp`` is."""
+    """Return whether values of `kind` are points in time, like a Spark ``timestamp``."""
     return pa.types.is_timestamp(kind) and kind.tz is not None
 
 
 def inner_fields(kind: ArrowType) -> list[ArrowField]:
-    """The fields of a nested type; none of another one."""
+    """Return the fields of a nested type; none for another one."""
     if pa.types.is_map(kind):
         return [kind.key_field, kind.item_field]
     if pa.types.is_struct(kind):
@@ -58,7 +58,7 @@ def inner_fields(kind: ArrowType) -> list[ArrowField]:
 
 
 def with_inner(kind: ArrowType, inner: list[ArrowField]) -> ArrowType:
-    """`kind` with other fields in it; all kinds of lists become plain ones."""
+    """Return `kind` with other fields in it; all kinds of lists become plain ones."""
     if pa.types.is_map(kind):
         return pa.map_(inner[0], inner[1])
     if pa.types.is_struct(kind):
@@ -67,10 +67,10 @@ def with_inner(kind: ArrowType, inner: list[ArrowField]) -> ArrowType:
 
 
 def loosened(field: ArrowField, *, missing: bool = False) -> ArrowField:
-    """`field` with nulls allowed where Spark has some: in each field of a struct that is missing.
+    """Return `field` with nulls allowed where Spark has some: in fields of a missing struct.
 
     Args:
-        field: as Spark says it.
+        field: the field, from Spark.
         missing: whether the struct around it may be missing.
     """
     nullable, kind = field.nullable or missing, field.type

@@ -1,4 +1,4 @@
-"""Nulls where a record says that there are none."""
+"""Nulls where a record does not allow them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["Nulls"]
 
 @final
 class Nulls:
-    """Finds rows that hold None where the fields of a record do not say so.
+    """Finds rows with None where the fields of a record do not allow it.
 
-    It asks how many nulls there are, of a column and of what is in it, and looks at no value. Where
-    Spark knows that there are none, it does not even ask.
+    It counts the nulls, of a column and of the fields in it, and looks at no value. Where Spark
+    knows that there are none, it does not even count.
 
     Args:
-        schema: of the batches.
-        as_: what an item is; see `RowReader`.
+        schema: the schema of the batches.
+        as_: the type of an item; see `RowReader`.
     """
 
     __slots__ = ("_as", "_columns")
@@ -39,11 +39,11 @@ class Nulls:
 
     @property
     def looks(self) -> bool:
-        """Whether there may be such nulls at all."""
+        """Return whether there may be such nulls at all."""
         return bool(self._columns)
 
     def first_row(self, batch: ArrowBatch) -> int | None:
-        """The first row of `batch` with such a null; None if there is none."""
+        """Return the first row of `batch` with such a null; None if there is none."""
         if not any(part.null_in(batch.column(name)) for name, part in self._columns.items()):
             return None
         good, bad = 0, batch.num_rows
@@ -56,7 +56,7 @@ class Nulls:
         return good
 
     def error(self, batch: ArrowBatch, row: int) -> SchemaMismatchError:
-        """What is wrong with a row that `first_row` has found."""
+        """Return the error for a row that `first_row` has found."""
         for name, part in self._columns.items():
             where = part.null_in(batch.column(name).slice(row, 1))
             if where is not None:
@@ -72,13 +72,13 @@ class Nulls:
 @final
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Part:
-    """A column, or what is in one.
+    """A column, or a part of one.
 
     Attributes:
-        hint: what its values are.
-        required: whether None is none of them, though Spark may have it.
-        place: where it is within its column.
-        inner: its own parts, and how to come to each from values that are not nulls.
+        hint: the type of its values.
+        required: whether None is not allowed, though Spark may have it.
+        place: its place within its column.
+        inner: its own parts, and how to get to each from values that are not nulls.
     """
 
     hint: TypeHint
@@ -87,7 +87,7 @@ class _Part:
     inner: tuple[tuple[_Step, _Part], ...]
 
     def null_in(self, values: ArrowArray) -> _Part | None:
-        """The part of which `values` hold a null that should not be; None if they hold none."""
+        """Return the part whose `values` have a null that is not allowed; None if there is none."""
         if values.null_count:
             if self.required:
                 return self
@@ -114,7 +114,7 @@ def _required_parts(schema: ArrowSchema, as_: TypeHint) -> Iterator[tuple[str, _
 
 
 def _record_parts(record: TypeHint) -> Iterator[tuple[str, TypeHint]]:
-    """The fields that a record gets, but for those that are None by default, whatever they say."""
+    """Yield the fields that a record gets, except those that are None by default."""
     fields = record_fields(record)
     if fields is None or checks_itself(record):
         return
@@ -137,7 +137,7 @@ def _part(field: ArrowField, hint: TypeHint, place: str) -> _Part | None:
     arguments = (*typing.get_args(inner), None, None)
     found: list[tuple[_Step, _Part | None]] = []
     if objects_of(field) is not None:
-        pass  # what is in one is its own affair
+        pass  # its contents are not checked
     elif pa.types.is_map(kind):
         found.append((_map_values, _part(kind.item_field, arguments[1], f"{place}, values")))
     elif is_listed(kind):

@@ -1,7 +1,7 @@
-"""Values that are objects of a class of their own, and that Spark holds taken apart.
+"""Values that are objects of special classes, and that Spark holds taken apart.
 
-These are Variants, geometries and geographies, of which Arrow's type tells, and user-defined types
-such as vectors of MLlib, of which it does not: those are noted in the metadata of the field.
+These are Variants, geometries and geographies, which have their own Arrow types, and user-defined
+types such as vectors of MLlib, which have not: those are marked in the metadata of the field.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _UDT: Final = b"flow:udt"
 """The key of a field's metadata with the mark of its user-defined type."""
 
 _known: Final[dict[bytes, UserDefinedType]] = {}
-"""The user-defined types by their marks. They come to other processes with what is marked."""
+"""The user-defined types by their marks. Other processes get them together with marked fields."""
 
 _CLASSES: Final[Mapping[bytes, str]] = {
     b"variant": "VariantVal",
     b"geometry": "Geometry",
     b"geography": "Geography",
 }
-"""The classes of PySpark, by what it notes in the metadata of a field within the struct."""
+"""The classes of PySpark, by its mark in the metadata of a field within the struct."""
 
 _MODULE: Final = "pyspark.sql.types"
 _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -51,9 +51,9 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "Geometry": ("GeometryType", "ANY"),
     "Geography": ("GeographyType", "ANY"),
 }
-"""The types of columns for these classes. Of what coordinates they are is part of each value."""
+"""The types of columns for these classes. Each value has its own coordinate system."""
 
-# Any: classes of PySpark, and values of whatever class.
+# Any: classes of PySpark, and values of any class.
 
 
 @final
@@ -62,11 +62,11 @@ class Objects:
     """The objects that are the values of a field.
 
     Attributes:
-        name: what they are, for messages.
-        held: what Spark holds of them, if that has to be converted itself.
-        load: makes an object of what Spark holds.
+        name: their name, for messages.
+        held: Spark's form of them, if that has to be converted itself.
+        load: makes an object of Spark's form.
         dump: takes an object apart.
-        fits: whether an object is what an annotation says, as far as one knows.
+        fits: returns whether an object fits an annotation, as far as is known.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Objects:
 
 
 def objects_of(field: ArrowField) -> Objects | None:
-    """The objects that values of `field` are; None if they are what Arrow makes of them."""
+    """Return the objects that values of `field` are; None if they are what Arrow makes of them."""
     udt = _udt_of(field)
     if udt is not None:
         return _user_defined(field, udt)
@@ -90,13 +90,13 @@ def objects_of(field: ArrowField) -> Objects | None:
 
 
 def _udt_of(field: ArrowField) -> UserDefinedType | None:
-    """The user-defined type of a field that is marked with one."""
+    """Return the user-defined type of a field that is marked with one."""
     found = (field.metadata or {}).get(_UDT)
     return None if found is None else _known[found]
 
 
 def spark_type_of(hint: TypeHint) -> DataType | None:
-    """The type of Spark whose values are instances of a class; None for most classes."""
+    """Return the type of Spark whose values are instances of a class; None for most classes."""
     if not is_class(hint):
         return None
     own: DataType | None = getattr(hint, "__UDT__", None)
@@ -110,16 +110,16 @@ def spark_type_of(hint: TypeHint) -> DataType | None:
 
 
 def marked(schema: ArrowSchema, struct: StructType) -> ArrowSchema:
-    """`schema` with marks where `struct`, which is the same as Spark says it, has UDTs."""
+    """Return `schema` with marks where `struct`, which is the same in Spark's terms, has UDTs."""
     fields = [_marked(field, given.dataType) for field, given in zip(schema, struct, strict=True)]
     return pa.schema(fields) if any(map(_is_marked, fields)) else schema
 
 
 def marked_as(schema: ArrowSchema, other: ArrowSchema) -> ArrowSchema:
-    """`schema` with the marks of `other`, whose columns are in it, perhaps with other zones."""
+    """Return `schema` with the marks of `other`, whose columns it has, perhaps in other zones."""
     if not any(map(_is_marked, other)):
         return schema
-    known = set(other.names)  # there may be more columns, which nobody reads
+    known = set(other.names)  # there may be more columns, which are not read
     return pa.schema(
         [
             _marked_as(field, other.field(field.name)) if field.name in known else field
@@ -129,7 +129,7 @@ def marked_as(schema: ArrowSchema, other: ArrowSchema) -> ArrowSchema:
 
 
 def marks_of(fields: Iterable[ArrowField]) -> Iterator[tuple[ArrowField, bytes]]:
-    """Those of `fields`, and of the fields within them, that are marked, each with its mark."""
+    """Yield the marked ones of `fields`, and of the fields within them, each with its mark."""
     for field in fields:
         mark = (field.metadata or {}).get(_UDT)
         if mark is not None:
@@ -138,22 +138,22 @@ def marks_of(fields: Iterable[ArrowField]) -> Iterator[tuple[ArrowField, bytes]]
 
 
 def known_in(schema: ArrowSchema) -> dict[bytes, UserDefinedType]:
-    """The user-defined types of `schema`, for another process to `know`."""
+    """Return the user-defined types of `schema`, for another process to `know`."""
     return {mark: _known[mark] for _, mark in marks_of(schema)}
 
 
 def know(found: Mapping[bytes, UserDefinedType]) -> None:
-    """Know user-defined types by their marks, as another process does."""
+    """Take over user-defined types by their marks from another process."""
     _known.update(found)
 
 
 def unmarked(struct: StructType, schema: ArrowSchema) -> StructType:
-    """`struct` with UDTs where `schema`, which is the same as Arrow says it, has marks."""
+    """Return `struct` with UDTs where `schema`, which is the same in Arrow's terms, has marks."""
     return cast("StructType", _unmarked(struct, pa.field("", pa.struct(list(schema)))))
 
 
 def without_marks(table: ArrowTable) -> ArrowTable:
-    """`table` for a user, whose schema says nothing that only this package understands."""
+    """Return `table` for a user, without the marks that only this package understands."""
     plain = [_without_marks(field) for field in table.schema]
     return table.cast(pa.schema(plain)) if any(map(_is_marked, table.schema)) else table
 

@@ -45,20 +45,21 @@ __all__ = ["RowReader", "asks_for_items", "items_of"]
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _INT64: Final = pa.int64()
 
-# Any: items of whatever kind the user asked for; `from_dataframe` has overloads.
+# Any: items of the type that the user asked for; `from_dataframe` has overloads.
 _Column = Sequence[Any]
 
 
 @final
 class RowReader:
-    """Makes items of Arrow batches. Picklable, since executors read too.
+    """Makes items of Arrow batches. It can be pickled, since executors read too.
 
     Args:
-        schema: of the batches.
-        as_: what an item is. None: the bare value of an only column, or a tuple. `tuple` or `dict`.
-            ``pyspark.sql.Row``. A dataclass or NamedTuple, made of the columns named as its fields;
-            further columns are left out. ``"scalar"``: the bare value, or an error.
-        verify: whether None is refused where the fields of a record do not say it.
+        schema: the schema of the batches.
+        as_: the type of an item. None: the bare value of an only column, or a tuple. `tuple` or
+            `dict`. ``pyspark.sql.Row``. A dataclass or NamedTuple, made of the columns with the
+            names of its fields; further columns are left out. ``"scalar"``: the bare value, or an
+            error.
+        verify: whether None is refused where the fields of a record do not allow it.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
@@ -78,16 +79,19 @@ class RowReader:
         self._make = _maker(as_, self.names)
 
     def __call__(self, batch: ArrowBatch) -> Iterable[Any]:
-        """The items of `batch`, in its order."""
+        """Return the items of `batch`, in its order."""
         row = self.first_null(batch)
         return self._items(batch) if row is None else self._until(batch, row)
 
     def first_null(self, batch: ArrowBatch) -> int | None:
-        """The first row of `batch` with None where there must be none; None if there is none."""
+        """Return the first row of `batch` with None where it is not allowed.
+
+        None if there is none.
+        """
         return None if self._nulls is None else self._nulls.first_row(batch)
 
     def null_error(self, batch: ArrowBatch, row: int) -> SchemaMismatchError:
-        """What is wrong with a row that `first_null` has found."""
+        """Return the error for a row that `first_null` has found."""
         assert self._nulls is not None
         return self._nulls.error(batch, row)
 
@@ -96,7 +100,7 @@ class RowReader:
         raise self.null_error(batch, row)
 
     def _columns_of(self, schema: ArrowSchema) -> _Readers:
-        """What reads the columns, where times are of the zone that they have in `schema`."""
+        """Return the readers of the columns, for times in the zone of `schema`."""
         zone = None if self._timed is None else _zone_in(schema.field(self._timed).type)
         return zone, [_reader(schema.field(name), self._hints.get(name)) for name in self.names]
 
@@ -116,11 +120,11 @@ class RowReader:
         return self._make(columns)
 
     def schema_of(self, batch: ArrowBatch) -> ArrowSchema:
-        """The schema of `batch`, with what this knows of the objects in its columns."""
+        """Return the schema of `batch`, with the marks of the objects in its columns."""
         return marked_as(batch.schema, self._schema)
 
     def item(self, batch: ArrowBatch, index: int) -> Any:
-        """One of the items of `batch` again; raises what making it raises.
+        """Return one of the items of `batch` again; raises the same error as the first time.
 
         Raises:
             StopIteration: if there is none with this index.
@@ -128,7 +132,7 @@ class RowReader:
         return next(iter(self(batch.slice(index, 1))))
 
     def checksums(self, batch: ArrowBatch) -> Iterable[int]:
-        """One of all values of `batch`, in their order: another shuffle may give another one."""
+        """Yield a checksum of all values of `batch`, in order: another shuffle may give another."""
         found = 0
         for column in batch.columns:
             for buffer in column.buffers():
@@ -137,7 +141,7 @@ class RowReader:
         return (found,)
 
     def is_like(self, other: RowReader) -> bool:
-        """Whether `other` makes the same of the same batches."""
+        """Return whether `other` makes the same items of the same batches."""
         marks = [list(marks_of(one._schema)) for one in (self, other)]
         return self.__reduce__() == other.__reduce__() and marks[0] == marks[1]
 
@@ -147,14 +151,14 @@ class RowReader:
         Callable[[ArrowSchema, TypeHint, bool, _Classes], RowReader],
         tuple[ArrowSchema, TypeHint, bool, _Classes],
     ]:
-        """Pickle by what it was made of."""
+        """Pickle by its arguments."""
         verify = self._nulls is not None
         classes = all_fields(self._as), known_in(self._schema)
         return _remade, (self._schema, self._as, verify, classes)
 
 
 _Classes = tuple[dict[type[Any], Fields], "dict[bytes, UserDefinedType]"]
-"""What this process knows of records, and of user-defined types."""
+"""The records and the user-defined types that this process knows."""
 
 
 def _remade(schema: ArrowSchema, as_: TypeHint, verify: bool, classes: _Classes) -> RowReader:
@@ -215,7 +219,8 @@ def _maker(as_: TypeHint, names: tuple[str, ...]) -> Callable[[list[_Column]], I
             f"as_ takes tuple, dict, Row, 'scalar', a dataclass or a NamedTuple, not {as_!r}"
         )
     if as_ is dict:
-        # No frame of Python for a row, and one dict at a time: the collector looks at what is held.
+        # No Python frame for a row, and one dict at a time: the collector looks at all kept
+        # objects.
         return lambda columns: map(dict, map(zip, itertools.repeat(names), _tuples(columns)))
     if is_row_class(as_):
         return _rows_of(names)
@@ -236,7 +241,7 @@ def _maker(as_: TypeHint, names: tuple[str, ...]) -> Callable[[list[_Column]], I
 
 
 def _without_names(error: BaseException) -> str | None:
-    """What to do about ``row.amount``, where a row is a tuple."""
+    """Return what to do about ``row.amount``, where a row is a tuple."""
     if not isinstance(error, AttributeError) or type(error.obj) is not tuple:
         return None
     return (
@@ -266,7 +271,7 @@ def _rows_of(names: tuple[str, ...]) -> Callable[[list[_Column]], Iterable[Any]]
 def _row_of(**values: Any) -> object:
     from pyspark.sql import Row
 
-    return Row(*values)(*values.values())  # any name is right for a field, also `cls`
+    return Row(*values)(*values.values())  # any name may be that of a field, also `cls`
 
 
 class _Read(Protocol):
@@ -277,11 +282,11 @@ class _Read(Protocol):
 
 
 _Readers = tuple[str | None, list[_Read]]
-"""The zone of all times, and what reads each column."""
+"""The zone of all times, and the reader of each column."""
 
 
 def _zone_in(kind: ArrowType) -> str | None:
-    """The zone of times in `kind`. All times of a batch have one: that of the session."""
+    """Return the zone of times in `kind`. All times of a batch have one: that of the session."""
     if is_zoned(kind):
         return kind.tz
     zones = (_zone_in(field.type) for field in inner_fields(kind))
@@ -318,7 +323,7 @@ def _reader(field: ArrowField, hint: TypeHint) -> _Read:
 
 
 def asks_for_items(field: ArrowField) -> bool:
-    """Whether values of a column are not plain ones of Arrow's: objects, or maps with such keys."""
+    """Return whether a column has more than plain values: objects, or maps with such keys."""
     if objects_of(field) is not None:
         return True
     inner = inner_fields(field.type)
@@ -327,7 +332,7 @@ def asks_for_items(field: ArrowField) -> bool:
 
 
 def items_of(field: ArrowField, column: ArrowArray) -> Sequence[Any]:
-    """The values of a column of the type of `field`, as items have them."""
+    """Return the values of a column of the type of `field`, as items have them."""
     return _reader(field, None)(column)
 
 
@@ -344,13 +349,13 @@ def _converted(convert: Convert, column: ArrowArray) -> _Column:
 
 
 def _counted(kind: ArrowType) -> ArrowType:
-    """`kind` with microseconds since 1970 for times.
+    """Return `kind` with microseconds since 1970 for times.
 
-    ``to_pylist`` looks the zone up for each value, and knows but half of those that Spark has.
+    ``to_pylist`` looks the zone up for each value, and knows only half of Spark's zones.
     """
     if is_zoned(kind):
         return _INT64
-    # Behind a null of a struct there are others, whatever its fields say.
+    # Behind a null of a struct there are others, whatever its fields allow.
     inner = [pa.field(field.name, _counted(field.type)) for field in inner_fields(kind)]
     if pa.types.is_map(kind):
         return pa.map_(inner[0].type, inner[1])
@@ -376,11 +381,11 @@ def _moments(kind: ArrowType) -> _Read:
 
 
 class _NoDatetimeError(Exception):
-    """A time has no datetime."""
+    """A time that no datetime can represent."""
 
 
 def _moment(kind: ArrowType) -> Callable[[int], datetime.datetime]:
-    """Makes a time of microseconds since 1970."""
+    """Return a function that makes a time of microseconds since 1970."""
     zone, epoch, delta = zone_of(kind.tz or "UTC"), _EPOCH, datetime.timedelta
 
     def moment(number: int) -> datetime.datetime:
@@ -393,19 +398,19 @@ def _moment(kind: ArrowType) -> Callable[[int], datetime.datetime]:
 
 
 _Structs = Literal["dicts", "rows", "keys"]
-"""What structs and lists become if the user has not said so: dicts and lists; rows and lists, as
+"""The form of structs and lists if the user has not chosen one: dicts and lists; rows and lists, as
 user-defined types take them; or rows and tuples, as in keys of a dict."""
 
 
 def _converter(
     field: ArrowField, hint: TypeHint = None, structs: _Structs = "dicts"
 ) -> Convert | None:
-    """What remains to be done to a value after ``to_pylist``, if anything.
+    """Return the function to apply to a value after ``to_pylist``, if one is needed.
 
     Args:
         field: the column, or a part of it.
-        hint: what the value becomes, where the user has said so.
-        structs: what it becomes otherwise.
+        hint: the type that the value becomes, where the user has chosen one.
+        structs: the type that it becomes otherwise.
     """
     objects = objects_of(field)
     if objects is not None:
@@ -443,7 +448,7 @@ def _list_converter(kind: ArrowType, hint: TypeHint, structs: _Structs) -> Conve
     base: object = typing.get_origin(hint) or hint
     element = _converter(kind.value_field, (*typing.get_args(hint), None)[0], structs)
     hashable = structs == "keys"
-    # Any: sets and tuples of whatever there is.
+    # Any: sets and tuples of any type.
     make: Callable[..., Any] | None = None
     if base is tuple or hashable:
         make = tuple

@@ -45,12 +45,12 @@ _SCALARS: Final[Mapping[TypeHint, ArrowType]] = {
 @final
 @dataclass(frozen=True, slots=True)
 class ItemSchema:
-    """The columns that items become. Picklable.
+    """The columns that items become. It can be pickled.
 
     Attributes:
         arrow: names, types and nullability, as Spark itself has them in batches.
-        item_type: the class, annotation or Spark type of items that it was made from, if it was.
-        struct: what Spark calls it, where that says more: collations, user-defined types, metadata.
+        item_type: the class, annotation or Spark type of items that it was made from, if any.
+        struct: Spark's form, where that has more: collations, user-defined types, metadata.
     """
 
     arrow: ArrowSchema
@@ -59,11 +59,11 @@ class ItemSchema:
 
     @staticmethod
     def of(given: TypeHint) -> ItemSchema:
-        """From whatever a user may give: DDL, a Spark or an Arrow schema, or a Python type.
+        """Make one from DDL, a Spark or an Arrow schema, or a Python type.
 
         Args:
-            given: ``"id bigint, name string"``, a StructType, a `pyarrow.Schema`, or a type as
-                for `schema_of`. DDL needs a running session, whose parser reads it.
+            given: ``"id bigint, name string"``, a StructType, a `pyarrow.Schema`, or a type as for
+                `schema_of`. DDL needs a running session, whose parser reads it.
 
         Raises:
             UnsupportedTypeError: if it has no counterpart in Spark.
@@ -91,7 +91,7 @@ class ItemSchema:
 
     @property
     def bare(self) -> bool:
-        """Whether an item that is a list or a dict is the value of the only column, and no row."""
+        """Return whether a list or a dict is the value of the only column, and not a row."""
         inner, _ = unwrapped(self.item_type)
         if inner is None or record_fields(inner) is not None:
             return False
@@ -101,7 +101,7 @@ class ItemSchema:
         return is_listed(column.type) or pa.types.is_map(column.type)
 
     def spark(self) -> StructType:
-        """The same as Spark says it."""
+        """Return the same as a schema of Spark."""
         return _arrow_to_spark(self.arrow) if self.struct is None else self.struct
 
     def __reduce__(self) -> tuple[Callable[..., ItemSchema], tuple[object, ...]]:
@@ -123,7 +123,7 @@ def _remade(
 
 
 def schema_of(hint: TypeHint) -> ItemSchema:
-    """The schema for items of a Python type.
+    """Return the schema for items of a Python type.
 
     >>> from typing import NamedTuple
     >>> class Point(NamedTuple):
@@ -140,7 +140,7 @@ def schema_of(hint: TypeHint) -> ItemSchema:
             the column ``value``.
 
     Raises:
-        UnsupportedTypeError: if a type in it has no counterpart in Spark; the text says where.
+        UnsupportedTypeError: if a type in it has no counterpart in Spark; the text has the place.
     """
     inner, _ = unwrapped(hint)
     fields = record_fields(inner)
@@ -207,7 +207,7 @@ def _list(hint: TypeHint, where: str) -> ArrowType:
 
 
 def _fixed_parts(hint: TypeHint) -> tuple[TypeHint, ...] | None:
-    """The types of ``tuple[A, B]``; None for ``tuple[A, ...]``."""
+    """Return the types of ``tuple[A, B]``; None for ``tuple[A, ...]``."""
     parts = typing.get_args(hint)
     return None if len(parts) == 2 and parts[1] is Ellipsis else parts
 
@@ -225,10 +225,10 @@ def _spark_to_arrow(struct: StructType) -> ArrowSchema:
 
 
 def _refusals() -> tuple[type[Exception], ...]:
-    """What PySpark raises for a type without a counterpart."""
+    """Return the errors that PySpark raises for a type without a counterpart."""
     from pyspark.errors import PySparkException
 
-    return PySparkException, ValueError  # of a decimal with too many digits
+    return PySparkException, ValueError  # for a decimal with too many digits
 
 
 def _has_arrow(field: StructField) -> bool:
@@ -250,7 +250,7 @@ def _arrow_to_spark(schema: ArrowSchema) -> StructType:
 
 
 def _spelled(field: ArrowField) -> ArrowField:
-    """`field` with a type that PySpark knows, where it knows another one of the same values."""
+    """Return `field` with a type that PySpark knows, where it knows one of the same values."""
     return field.with_type(_spelled_type(field.type))
 
 

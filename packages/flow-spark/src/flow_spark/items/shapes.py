@@ -1,4 +1,4 @@
-"""What kinds of objects can stand for a row."""
+"""The kinds of objects that can stand for a row."""
 
 from __future__ import annotations
 
@@ -35,17 +35,20 @@ __all__ = [
 ]
 
 TypeHint = object
-"""What may stand in an annotation; `typing` has no better name for it."""
+"""The type of an annotation; `typing` has no better name for it."""
 
 Fields = list[tuple[str, TypeHint]]
 
-# Any: classes of whatever kind; values of whatever type.
+# Any: classes of any kind; values of any type.
 _known: Final[WeakKeyDictionary[type[Any], Fields]] = WeakKeyDictionary()
 Convert = Callable[[Any], Any]
 
 
 def record_fields(hint: TypeHint) -> Fields | None:
-    """Names and types of the fields of a dataclass, NamedTuple or TypedDict; None for the rest."""
+    """Return names and types of the fields of a dataclass, NamedTuple or TypedDict.
+
+    None for others.
+    """
     if not is_class(hint):
         return None
     known = _known.get(hint)
@@ -78,7 +81,7 @@ def record_fields(hint: TypeHint) -> Fields | None:
 
 
 def all_fields(hint: TypeHint) -> dict[type[Any], Fields]:
-    """The fields of a class, and of the classes in the annotations of its fields, and so on."""
+    """Return the fields of a class, of the classes in its fields' annotations, and so on."""
     found: dict[type[Any], Fields] = {}
     waiting = [hint]
     while waiting:
@@ -96,14 +99,14 @@ def all_fields(hint: TypeHint) -> dict[type[Any], Fields]:
 def know(fields: Mapping[type[Any], Fields]) -> None:
     """Take over what `all_fields` found in another process.
 
-    A class that comes by value has no module here whose names its annotations could be looked up
-    among.
+    A class that comes by value has no module here in which the names of its annotations could be
+    looked up.
     """
     _known.update(fields)
 
 
 def unwrapped(hint: TypeHint) -> tuple[TypeHint, bool]:
-    """`hint` without Optional, Annotated, NewType and aliases, and whether it may be None."""
+    """Return `hint` without Optional, Annotated, NewType and aliases; and if None is allowed."""
     optional = False
     while True:
         origin = typing.get_origin(hint)
@@ -123,63 +126,63 @@ def unwrapped(hint: TypeHint) -> tuple[TypeHint, bool]:
 
 
 def has_fields(cls: type[Any], names: tuple[str, ...]) -> bool:
-    """Whether instances of `cls` have just the fields `names`, in whatever order."""
+    """Return whether instances of `cls` have just the fields `names`, in any order."""
     if dataclasses.is_dataclass(cls):
         return {field.name for field in dataclasses.fields(cls)} == set(names)
     return is_namedtuple(cls) and set(cls._fields) == set(names)
 
 
 def is_object(cls: type[Any], names: tuple[str, ...]) -> bool:
-    """Whether instances of `cls`, which has a user-defined type, are values of the only column."""
+    """Return whether instances of `cls`, with a user-defined type, are bare values."""
     return len(names) == 1 and hasattr(cls, "__UDT__") and not has_fields(cls, names)
 
 
 def is_class(hint: TypeHint) -> TypeIs[type[Any]]:
-    """Whether `hint` is a class and not another kind of annotation."""
+    """Return whether `hint` is a class and not another kind of annotation."""
     return isinstance(hint, type)
 
 
 def is_namedtuple(cls: type[Any]) -> bool:
-    """Whether `cls` is what ``NamedTuple`` or ``namedtuple`` makes."""
+    """Return whether ``NamedTuple`` or ``namedtuple`` made `cls`."""
     fields: object = getattr(cls, "_fields", None)
     return tuple in cls.__mro__ and isinstance(fields, tuple)
 
 
 def is_row_class(cls: type[Any]) -> bool:
-    """Whether `cls` is PySpark's ``Row``."""
+    """Return whether `cls` is PySpark's ``Row``."""
     return cls.__name__ == "Row" and cls.__module__.startswith("pyspark.sql")
 
 
 def is_mapping(value: object) -> TypeIs[Mapping[Any, Any]]:
-    """Whether `value` maps names to values."""
+    """Return whether `value` maps names to values."""
     return isinstance(value, Mapping)
 
 
 def is_sequence(value: object) -> TypeIs[tuple[Any, ...] | list[Any]]:
-    """Whether `value` is a row by position."""
+    """Return whether `value` is a row by position."""
     return isinstance(value, (tuple, list))
 
 
 def class_of(value: object) -> type[Any]:
-    """The class of `value`."""
+    """Return the class of `value`."""
     return type(value)
 
 
 def or_none(convert: Convert | None) -> Convert:
-    """`convert`, but None stays None."""
+    """Return `convert`, but so that None stays None."""
     if convert is None:
         return _same
     return lambda value: None if value is None else convert(value)
 
 
 def shorten(value: object) -> str:
-    """The repr of `value`, for a message."""
+    """Return the repr of `value`, for a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def name_of(hint: TypeHint) -> str:
-    """The name of a type, for a message."""
+    """Return the name of a type, for a message."""
     return hint.__qualname__ if is_class(hint) else str(hint)
 
 

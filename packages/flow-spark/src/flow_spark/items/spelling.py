@@ -18,13 +18,13 @@ _CASE_SENSITIVE: Final = "spark.sql.caseSensitive"
 
 
 def respelled(df: DataFrame, as_: TypeHint) -> DataFrame:
-    """`df` with the names of a record's fields, where its own differ from them in case only.
+    """Return `df` with the names of a record's fields, where its own differ from them in case only.
 
     It is `df` itself if no name differs, or if ``spark.sql.caseSensitive`` is set.
 
     Args:
-        df: what is read.
-        as_: what an item is; see `RowReader`.
+        df: the DataFrame to read.
+        as_: the type of an item; see `RowReader`.
 
     Raises:
         SchemaMismatchError: if several columns differ from a field in case only.
@@ -43,7 +43,7 @@ def respelled(df: DataFrame, as_: TypeHint) -> DataFrame:
 
 
 def quoted(name: str) -> str:
-    """The column of just this name, as Spark reads names."""
+    """Return the column of just this name, as Spark reads names."""
     return f"`{name.replace('`', '``')}`"
 
 

@@ -1,4 +1,4 @@
-"""What type the items of a flow have, as far as its stages say."""
+"""The type of the items of a flow, as far as its stages declare it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _KEEP: typing.Final = frozenset(
         "take_while",
     }
 )
-"""Names of stages that pass items on as they are."""
+"""Names of stages that pass items on unchanged."""
 
 _RESULTS: typing.Final = {
     ALL: bool,
@@ -61,14 +61,14 @@ _RESULTS: typing.Final = {
     IS_EMPTY: bool,
     SOME: bool,
 }
-"""What stages give whatever they get."""
+"""The result types of stages that do not depend on their input."""
 
 
 def item_type(stages: tuple[Stage[Any, Any], ...], source: object) -> object:
-    """The type of what comes out of `stages`, or None if nothing says it.
+    """Return the type of the results of `stages`, or None if nothing declares it.
 
     Args:
-        stages: what follows the source.
+        stages: the stages that follow the source.
         source: the type of the source's items, or None.
     """
     if not stages:
@@ -108,7 +108,7 @@ def _pair(key: object, value: object) -> object:
 
 
 def _returned(function: object) -> object:
-    """The return type that `function` declares, or None."""
+    """Return the return type that `function` declares, or None."""
     if isinstance(function, type):
         return function
     try:
@@ -131,5 +131,5 @@ def _element(hint: object) -> object:
 
 
 def _kind(value: object) -> object:
-    """The type of a seed, if that says enough."""
+    """Return the type of a seed, if that is specific enough."""
     return type(value) if isinstance(value, (bool, int, float, str, bytes)) else None

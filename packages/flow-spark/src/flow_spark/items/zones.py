@@ -49,7 +49,7 @@ _OFFSET: Final = re.compile(
     r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d\d?)"
     r"(?::?(?P<minutes>\d\d|(?<=:)\d))?(?::?(?P<seconds>\d\d))?"
 )
-"""As Java writes it, and with one digit, as Spark takes it too."""
+"""As Java writes it, and with one digit, which Spark takes, too."""
 
 _SYSTEM_V: Final = re.compile(r"SystemV/[A-Z]{3}(?P<hours>\d\d?)(?P<summer>[A-Z]{3})?")
 _HOUR: Final = datetime.timedelta(hours=1)
@@ -58,7 +58,7 @@ _NONE: Final = datetime.timedelta(0)
 
 @functools.lru_cache(maxsize=64)
 def zone_of(name: str) -> datetime.tzinfo:
-    """The time zone that ``spark.sql.session.timeZone`` names, in whatever way Spark takes it.
+    """Return the time zone that ``spark.sql.session.timeZone`` names, in any form that Spark takes.
 
     Args:
         name: a region; an offset, such as ``+8`` or ``UTC+01:30``; or a name of Java's own, such as
@@ -140,7 +140,7 @@ class _SystemV(datetime.tzinfo):
 
 
 def _summer(year: int) -> tuple[datetime.datetime, datetime.datetime]:
-    """When clocks are changed at two o'clock: on the last Sundays of April and October, mostly."""
+    """Return when clocks change, at two o'clock: mostly the last Sundays of April and October."""
     april = datetime.datetime(year, 4, 30, 2)  # noqa: DTZ001 - what a clock shows
     october = april.replace(month=10, day=31)
     if year == 1974:

@@ -1,1 +1,1 @@
-"""A run of stages as one Spark job, from where its rows come from to who gets its items."""
+"""A run of stages as one Spark job, from the source of its rows to the reader of its items."""

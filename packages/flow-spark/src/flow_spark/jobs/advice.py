@@ -1,4 +1,4 @@
-"""Ways out of what is wrong with a cluster's Python, found in what a failed job says."""
+"""Ways out of problems with a cluster's Python, found in the text of a failed job."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ INSTALL_CONNECT: Final = "pip install 'flow-spark[connect]'" + (
     if sys.version_info >= (3, 15)
     else ""
 )
-"""How one gets what a client of Spark Connect needs."""
+"""How to get what a client of Spark Connect needs."""
 
 SAYS: Final = "Spark says: "
-"""What stands before Spark's own text, if there is another one before it."""
+"""Stands before Spark's own text, if there is another one before it."""
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _STACK: Final = re.compile(r"\s+at |\s*\.\.\.|  ")
-"""How the lines of stacks begin; those of what was raised, and of its notes, do not."""
+"""The beginnings of the lines of stacks; those of an error, and of its notes, differ."""
 _WAY_OUT: Final = "The way out: "
 _STACK_OR_WAY_OUT: Final = re.compile(rf"{_STACK.pattern}|{_WAY_OUT}")
 _OF_GRPC: Final = re.compile(
     r'<_\w+ of RPC that terminated with:.*?details = "(.*?)"\n.*?>', re.DOTALL
 )
-"""How gRPC tells of a call that has failed, and why it has."""
+"""gRPC's text for a call that has failed, with the reason."""
 _STUMP: Final = re.compile(r"\n\s*JVM stacktrace:\n.*", re.DOTALL)
-"""What PySpark puts behind what a Spark Connect server says."""
+"""The text that PySpark puts behind that of a Spark Connect server."""
 _BEHIND: Final = ("Driver stacktrace:", "Caused by: ", " SQLSTATE: ", "=== ", SAYS)
 _OURS: Final = f"{SparkJobError.__module__}.{SparkJobError.__qualname__}: "
 
 
 def short(error: BaseException) -> str:
-    """What `error` says, without stacks and secrets.
+    """Return the text of `error`, without stacks and secrets.
 
-    First comes what was raised in Python, in a task, with the notes on where that was; then what to
-    do, if it shows; then what Spark itself says.
+    First comes the error of Python in a task, with the notes on its place; then what to do, if it
+    is known; then Spark's own text.
     """
-    # One of Java is asked in the JVM, which may have ended.
+    # The text of a Java error comes from the JVM, which may have ended.
     text = text_of(error)
     advice = way_out(text)
     text = _STUMP.sub("", _OF_GRPC.sub(r"\1", text))
-    # A process of the cluster that tells of an error has told its own way out.
+    # A process of the cluster that reports an error has added its own way out.
     left_out = _STACK if advice is None else _STACK_OR_WAY_OUT
     raised, said = _divided([line for line in text.splitlines() if not left_out.match(line)])
     told = ["\n".join(raised[:12]).strip()] if raised else []
@@ -69,25 +69,25 @@ def short(error: BaseException) -> str:
 
 
 def _divided(lines: list[str]) -> tuple[list[str], list[str]]:
-    """What was raised in Python, if anything was; and the rest."""
+    """Return the text of an error of Python, if there is one; and the rest."""
     traces = [at for at, line in enumerate(lines) if line.endswith(_TRACEBACK)]
     if not traces:
         return [], lines
     first, last = traces[0], traces[-1]
     raised = list(itertools.takewhile(lambda line: not line.startswith(_BEHIND), lines[last + 1 :]))
-    raised[:1] = [line.removeprefix(_OURS) for line in raised[:1]]  # it tells of another one
+    raised[:1] = [line.removeprefix(_OURS) for line in raised[:1]]  # it reports another one
     said = (line.removesuffix(_TRACEBACK).strip(": ") for line in lines[: first + 1])
     return raised, list(filter(None, said))
 
 
 def way_out(text: str) -> str | None:
-    """What a user can do about an error.
+    """Return what a user can do about an error.
 
     Args:
-        text: all that Spark says of it.
+        text: Spark's whole text.
 
     Returns:
-        The cause and the way out, in plain words; None if `text` does not tell.
+        The cause and the way out, in plain words; None if `text` does not show it.
     """
     for pattern, say in _KNOWN:
         found = re.search(pattern, text)
@@ -97,7 +97,7 @@ def way_out(text: str) -> str | None:
 
 
 def other_version(found: str) -> str:
-    """What to say if the executors run the version `found` of Python, and this process another."""
+    """Return the text for executors with the version `found` of Python, and another one here."""
     mine = f"{sys.version_info.major}.{sys.version_info.minor}"
     return (
         f"this process runs Python {mine}, and the executors run Python {found}; functions that "

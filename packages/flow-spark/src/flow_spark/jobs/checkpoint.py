@@ -1,4 +1,4 @@
-"""What a checkpoint says: whose it is, and what a micro-batch holds."""
+"""The contents of a checkpoint: its owner, and the offsets of a micro-batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Fingerprints", "claim"]
 
 _FOLDER: Final = "flow"
-"""Beside Spark's own folders in the checkpoint; Spark leaves it alone."""
+"""Beside Spark's own folders in the checkpoint; Spark ignores it."""
 
 _Mark = dict[str, str | list[str] | None]
 
@@ -28,25 +28,25 @@ _SUBJECTS: Final = {
     "stages": "its stages are",
     "reads": "it reads",
 }
-"""What a mark says, and how a conflict is told."""
+"""The parts of a mark, and the text of a conflict for each."""
 
 _LINES: Final[ArrowSchema] = pa.schema([("value", pa.string())])
 
 
 def claim(df: DataFrame, checkpoint: str, name: str | None, stages: tuple[str, ...]) -> None:
-    """Take a checkpoint over for a stream, or find that it is its own.
+    """Take a checkpoint over for a stream, or check that the stream owns it.
 
-    A flow with a name is known by it. Without one, it is known by the names of its stages and by
-    what it reads, which stay the same in each run of a program, and when a function is edited.
+    A flow with a name is identified by it. Without one, it is identified by the names of its stages
+    and by its sources, which stay the same in each run of a program, and when a function is edited.
 
     Args:
         df: the stream.
-        checkpoint: where it is, on any file system that Spark reaches.
-        name: of the flow, if it has one.
-        stages: the names of what is done with its rows.
+        checkpoint: its path, on any file system that Spark reaches.
+        name: the name of the flow, if it has one.
+        stages: the names of the stages for its rows.
 
     Raises:
-        CheckpointConflictError: if it belongs to another flow, or to one of other columns.
+        CheckpointConflictError: if it belongs to another flow, or to one with other columns.
     """
     session = df.sparkSession
     path = f"{checkpoint.rstrip('/')}/{_FOLDER}"
@@ -81,14 +81,14 @@ def claim(df: DataFrame, checkpoint: str, name: str | None, stages: tuple[str, .
 
 @final
 class Fingerprints:
-    """What tells the rows of a micro-batch from those of another one with the same number.
+    """Digests of micro-batches, to distinguish their rows from others of the same number.
 
-    It is made of what Spark has written down before it runs the micro-batch: where it begins and
-    ends in each source, and for a source of files, which files these are.
+    They are made of what Spark has written before it runs the micro-batch: its beginning and end in
+    each source, and for a source of files, the files.
 
     Args:
         df: the stream.
-        checkpoint: where it is, on any file system that Spark reaches.
+        checkpoint: its path, on any file system that Spark reaches.
     """
 
     __slots__ = ("_known", "_path", "_session")
@@ -97,13 +97,13 @@ class Fingerprints:
         self._session: Final = df.sparkSession
         self._path: Final = checkpoint.rstrip("/")
         self._known: tuple[int, list[str]] = (-1, [])
-        """The micro-batch that was last asked for, and its end."""
+        """The micro-batch of the last call, and its end."""
 
     def of(self, batch_id: int) -> str:
-        """A digest, the same for a micro-batch that Spark gives again.
+        """Return a digest, the same for a micro-batch that Spark gives again.
 
         Raises:
-            SparkJobError: if the checkpoint does not say what the micro-batch holds.
+            SparkJobError: if the checkpoint does not have the offsets of the micro-batch.
         """
         before, begin = self._known
         if before != batch_id - 1:
@@ -125,25 +125,25 @@ class Fingerprints:
 
 
 def _offsets(session: SparkSession, path: str, batch_id: int) -> list[str]:
-    """How far each source is at the end of a micro-batch, as Spark has written it."""
+    """Return the offset of each source at the end of a micro-batch, as Spark has written it."""
     _version, _settings, *offsets = _lines(session, f"{path}/offsets/{batch_id}") or ("", "")
     return offsets
 
 
 def _log_offset(offset: str) -> int | None:
-    """The number of an entry in the log of a source of files; None for other offsets."""
+    """Return the number of an entry in the log of a source of files; None for other offsets."""
     match = re.fullmatch(r'\{"logOffset":(\d+)\}', offset.strip())
     return None if match is None else int(match[1])
 
 
 def _files(session: SparkSession, path: str, entry: int) -> list[str]:
-    """The files of one entry of the log of a source; each tenth holds those before it, too."""
+    """Return the files of one entry of the log of a source; each tenth has those before it, too."""
     only = f"get_json_object(value, '$.batchId') = {entry}"
     return sorted(_lines(session, path, only) or _lines(session, f"{path}.compact", only))
 
 
 def _lines(session: SparkSession, path: str, where: str = "true") -> list[str]:
-    """The lines of what Spark finds at a path; none if there is nothing."""
+    """Return the lines that Spark finds at a path; none if there is nothing."""
     from pyspark.errors import AnalysisException
 
     try:

@@ -1,4 +1,4 @@
-"""How tasks find the driver, and how jobs are run and cancelled: classic Spark or Connect."""
+"""The cluster behind a session: how tasks find the driver, and how jobs run."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = ["BACKLOG_LIMIT", "Cluster", "close_lifeline", "cluster_of", "work_for
 _lifelines: Final[WeakKeyDictionary[SparkSession, Lifeline]] = WeakKeyDictionary()
 _lifelines_lock: Final = threading.Lock()
 _of_this_process: Final[list[Client]] = []
-"""In a process of a Spark Connect server: whose flow it runs."""
+"""In a process of a Spark Connect server: the client whose flow it runs."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _HOST: Final = "spark.flow.driver.host"
-"""The setting that says by which name or address tasks reach this process."""
+"""The setting with the name or address by which tasks reach this process."""
 
 BACKLOG_LIMIT: Final = "spark.flow.backlog.limit"
-"""The setting that says how much of a job may wait here, as Spark writes sizes: ``512m``."""
+"""The setting with the limit for items of a job that wait here, as Spark writes sizes: ``512m``."""
 
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -51,7 +51,7 @@ _TAGS: Final = "spark.job.tags"
 
 
 class Cluster(ABC):
-    """What differs between a driver in this process and a Spark Connect server."""
+    """The differences between a driver in this process and a Spark Connect server."""
 
     __slots__ = ("_session",)
 
@@ -59,10 +59,10 @@ class Cluster(ABC):
         self._session: Final = session
 
     def addresses(self) -> tuple[str, str]:
-        """Where to listen, and what to tell the tasks.
+        """Return the address to listen on, and the address for the tasks.
 
         Raises:
-            SessionConflictError: if there cannot be such tasks; see `check_workers`.
+            SessionConflictError: if such tasks cannot run; see `check_workers`.
         """
         check_workers(self._session)
         return self._where()
@@ -73,18 +73,18 @@ class Cluster(ABC):
 
     @abstractmethod
     def _found(self) -> tuple[str, str]:
-        """The addresses if the session does not say one."""
+        """Return the addresses if the session does not set one."""
 
     def client(self) -> Client | None:
-        """What tasks are told of the process whose flow they run; None if Spark ends with it."""
+        """Return the description of this process for tasks; None if Spark ends with it."""
         return None
 
     def speculates(self) -> bool:
-        """Whether it runs copies of tasks that take long."""
+        """Return whether it runs copies of tasks that take long."""
         return str(self._session.conf.get("spark.speculation", "false")).lower() == "true"
 
     def backlog(self) -> Backlog:
-        """What a job may keep here of what nobody has asked for yet.
+        """Return the store for items of a job that are not requested yet.
 
         Raises:
             ValueError: if the setting of the limit is not a size.
@@ -93,27 +93,26 @@ class Cluster(ABC):
         size = re.fullmatch(r"(\d+)([kmgt]?)b?", told.strip().lower())
         if size is None:
             raise ValueError(f"{BACKLOG_LIMIT} is a size, such as 512m or 1g, not {told!r}")
-        # Spark's promise is that nothing is in the clear on any disk of its own.
+        # Spark promises that nothing is unencrypted on its disks.
         encrypted = self._session.conf.get("spark.io.encryption.enabled", "false")
         return Backlog(limit=int(size[1]) * _UNITS[size[2]], files=str(encrypted).lower() != "true")
 
     @abstractmethod
     def others_wait(self, own: str) -> bool:
-        """Whether tasks wait for a slot that are not of the tag or group `own`.
+        """Return whether tasks wait for a slot that do not belong to the tag or group `own`.
 
-        A client of Connect hears of those of its own process, every two seconds, and of none of a
-        stream.
+        A client of Connect sees those of its own process, every two seconds, and none of a stream.
         """
 
     @abstractmethod
     def holders(self, own: str) -> list[str] | None:
-        """What jobs that hold slots are called, if tasks of the tag or group `own` wait for one.
+        """Return the names of jobs with slots, if tasks of the tag or group `own` wait for one.
 
-        None if some have had one, or if nobody knows.
+        None if some have had one, or if it is not known.
         """
 
     def handed_on(self) -> Callable[[], None]:
-        """What this thread has told Spark of its jobs, to be told again by another thread."""
+        """Return a function by which another thread takes over this one's settings for jobs."""
         tags = self._session.getTags()
 
         def tell() -> None:
@@ -126,37 +125,39 @@ class Cluster(ABC):
     def tagged(
         self, tag: str, name: str, stopped: Callable[[], bool], later: Callable[[], int] = int
     ) -> AbstractContextManager[None]:
-        """A context manager for the jobs of this thread, which has to be one that ends then.
+        """Return a context manager for the jobs of this thread, which has to end with it.
 
         Args:
-            tag: what `cancel` finds them by.
-            name: what they are called in Spark's tools, and by those who follow them.
+            tag: `cancel` finds them by it.
+            name: their name in Spark's tools, and for code that follows them.
             stopped: whether they were told to end, so that their error is not a failure.
             later: how many tasks will be handed to Spark that have not been yet.
         """
 
     @abstractmethod
     def cancel(self, tag: str) -> None:
-        """Cancel what runs under `tag` now."""
+        """Cancel all jobs that run under `tag` now."""
 
     @abstractmethod
     def parts(self, df: DataFrame) -> Parts | None:
-        """The partitions of `df`, to run a few of them at a time; in a thread for its jobs alone.
+        """Return the partitions of `df`, to run a few of them at a time.
 
-        None if only all of them can be run.
+        In a thread only for its jobs.
+
+        None if only all of them together can be run.
         """
 
     @contextmanager
     def answering(self, what: str) -> Generator[None, None, None]:
-        """Say what has happened if Spark ends under this block, or does not answer a call in it.
+        """Report if Spark ends under this block, or does not answer a call in it.
 
         Args:
-            what: is lost then.
+            what: the thing that is lost then, for the message.
 
         Raises:
-            SparkJobError: in the place of an error of a connection; and of any other if Spark has
-                ended, for it fails what runs before it is gone, and PySpark has forgotten by
-                then whom it talked to, which may be a bare AttributeError.
+            SparkJobError: in place of an error of a connection; and of any other error if Spark has
+                ended: it fails running jobs before it is gone, and by then PySpark has dropped its
+                connection, so the error may be a bare AttributeError.
         """
         from py4j.protocol import Py4JNetworkError
 
@@ -180,7 +181,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def _has_ended(self) -> bool:
-        """Whether Spark was stopped, or nobody answers for it."""
+        """Return whether Spark was stopped, or does not answer."""
 
 
 @final
@@ -214,9 +215,9 @@ class _Classic(Cluster):
         return tell
 
     def _real_tags(self) -> list[str]:
-        """What Spark makes of the tags of this thread, and of its session's.
+        """Return what Spark makes of the tags of this thread, and of its session's.
 
-        It looks for jobs by these, and another thread would get others of the same names.
+        It finds jobs by these, and another thread would get others for the same names.
         """
         from py4j.protocol import Py4JError
 
@@ -243,9 +244,9 @@ class _Classic(Cluster):
     def _status(
         self, tag: str, name: str, later: int, done: dict[int, tuple[int, int]]
     ) -> JobStatus:
-        """How far jobs are; `done` remembers stages that are, for there may be many."""
-        # PySpark's own tracker does not know tags, nor which stages have begun: a job has those,
-        # too, that it skips since another one has left their results.
+        """Return the status of jobs; `done` keeps finished stages, of which there may be many."""
+        # PySpark's own tracker does not know tags, nor which stages have begun: a job also has
+        # stages that it skips since another one has left their results.
         context = cast("Any", self._session.sparkContext)  # Any: a proxy of py4j
         counts: dict[int, tuple[int, int]] = {}
         with self.answering(f"the Spark job {name!r}"):
@@ -276,8 +277,8 @@ class _Classic(Cluster):
         )
 
     def holders(self, own: str) -> list[str] | None:
-        # The tracker's numbers may be ten seconds old. Those of the scheduler are not public, and
-        # whoever asks for them does without if they are not there.
+        # The tracker's numbers may be ten seconds old. Those of the scheduler are not public, so
+        # the callers work without them if they are not there.
         context = cast("Any", self._session.sparkContext)._jsc.sc()  # Any: a proxy of py4j
         queue = context.taskScheduler().rootPool().getSortedTaskSetQueue()
         found: list[str] | None = None
@@ -301,7 +302,7 @@ class _Classic(Cluster):
         slots: int = session.sparkContext.defaultParallelism
         execution = frame.queryExecution()
         if not execution.observedMetrics().isEmpty():
-            return None  # an observation hears of nothing but a query that runs as a whole
+            return None  # an observation only works for a query that runs as a whole
         artifacts = session._jsparkSession.artifactManager()
         if not (artifacts.getPythonIncludes().isEmpty() and artifacts.getAddedJars().isEmpty()):
             return None  # nor do the session's own modules reach other tasks
@@ -314,13 +315,13 @@ class _Classic(Cluster):
         try:
             context = cast("Any", self._session.sparkContext)._jsc.sc()  # Any: a proxy of py4j
             return bool(context.isStopped())
-        except Exception:  # whatever PySpark makes of a half of a conversation
+        except Exception:  # any error that PySpark makes of a half of a conversation
             return True
 
 
 @final
 class _Parts(Parts):
-    """Runs `Cluster.parts`."""
+    """The partitions that `Cluster.parts` returns."""
 
     __slots__ = ("_df", "_has_run", "_rdd", "_session", "are_few", "count", "slots")
 
@@ -337,7 +338,7 @@ class _Parts(Parts):
         if self.are_few and not self._has_run:
             self._has_run = True
             return list(self._df.collect())
-        # What that does, for some of the partitions.
+        # The effect of that, for some of the partitions.
         if self._rdd is None:
             self._rdd = cast("Any", self._df)._jdf.javaToPython()
         util: Any = importlib.import_module("pyspark.util")
@@ -376,22 +377,22 @@ class _Connect(Cluster):
                 try:
                     found = Lifeline(*self._where())
                 except OSError:
-                    return None  # as where a proxy alone knows the server: Spark looks after itself
+                    return None  # as where only a proxy knows the server: Spark handles it itself
                 _lifelines[self._session] = found
                 weakref.finalize(self._session, found.close)
         return found.client()
 
     def parts(self, df: DataFrame) -> Parts | None:
-        return None  # each job of a client is planned anew, and may divide the rows otherwise
+        return None  # each job of a client is planned again, and may divide the rows otherwise
 
     def _found(self) -> tuple[str, str]:
-        """The address by which this machine reaches the server."""
-        host: str = self._session.client.host  # its setting spark.remote is not there to be read
+        """Return the address by which this machine reaches the server."""
+        host: str = self._session.client.host  # its setting spark.remote cannot be read there
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, _ANY_PORT, type=socket.SOCK_DGRAM
         )[0]
         with socket.socket(family, kind, protocol) as probe:
-            probe.connect(address)  # which sends nothing
+            probe.connect(address)  # it sends nothing
             own = str(probe.getsockname()[0])
         return own, own
 
@@ -406,7 +407,7 @@ class _Connect(Cluster):
         def hear(
             *, stages: Iterable[StageInfo] | None, inflight_tasks: int, done: bool, **_: object
         ) -> None:
-            # In the thread whose job it is; the client tells of those of all threads.
+            # In the thread whose job it is; the client reports the jobs of all threads.
             found = {
                 stage.stage_id: (stage.num_completed_tasks, stage.num_tasks)
                 for stage in stages or ()
@@ -426,7 +427,7 @@ class _Connect(Cluster):
             with followed(self._session, name, lambda: _summed(name, list(seen.values())), stopped):
                 yield
         finally:
-            with contextlib.suppress(ValueError):  # somebody else may have cleared them all
+            with contextlib.suppress(ValueError):  # other code may have cleared them all
                 self._session.removeProgressHandler(handler)
 
     def cancel(self, tag: str) -> None:
@@ -437,12 +438,12 @@ class _Connect(Cluster):
 
 
 def _held(option: Any) -> Any:  # Any: proxies of py4j
-    """What an option of Scala holds, or None: Spark forgets jobs and stages of long ago."""
+    """Return the value of a Scala option, or None: Spark forgets old jobs and stages."""
     return option.get() if option.isDefined() else None
 
 
 def _summed(name: str, stages: Iterable[tuple[int, int]], later: int = 0) -> JobStatus:
-    """The status of a job of stages, each with its tasks that are done, and all of them.
+    """Return the status of a job with these stages, each with its finished tasks, and all of them.
 
     `later` are tasks that belong to none of them yet.
     """
@@ -457,12 +458,12 @@ def _summed(name: str, stages: Iterable[tuple[int, int]], later: int = 0) -> Job
 
 
 def work_for(client: Client) -> None:
-    """In a process of a Spark Connect server: let the tasks that it begins look for `client`."""
+    """Let the tasks that this process of a Spark Connect server begins watch `client`."""
     _of_this_process[:] = [client]
 
 
 def close_lifeline(session: SparkSession) -> None:
-    """Let go of the tasks of a session that ends."""
+    """Release the tasks of a session that ends."""
     with _lifelines_lock:
         found = _lifelines.pop(session, None)
     if found is not None:
@@ -470,17 +471,17 @@ def close_lifeline(session: SparkSession) -> None:
 
 
 def cluster_of(session: SparkSession) -> Cluster:
-    """How the cluster behind `session` is reached."""
+    """Return the cluster behind `session`."""
     if is_connect(session):
         return _Connect(session)
     return _Classic(session)
 
 
 def _bound_for(host: str) -> str:
-    """Where to listen so that `host` leads here: at all addresses, if it is not one of ours.
+    """Return where to listen so that `host` leads here: at all addresses, if it is not one of ours.
 
-    It is another machine's where ports are forwarded, or addresses translated. Whoever connects
-    has to prove that it belongs to the job.
+    It is another machine's where ports are forwarded, or addresses translated. A connection has to
+    prove that it belongs to the job.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]

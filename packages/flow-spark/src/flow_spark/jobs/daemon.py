@@ -1,8 +1,8 @@
-"""Spark's daemon of Python workers, with all loaded that a task of a flow needs.
+"""Spark's daemon of Python workers, with everything loaded that a task of a flow needs.
 
 Spark starts it once in an executor, by ``spark.python.daemon.module``, and it forks a worker for
 each task that finds none free. A worker whose task was cancelled, or has not read its input to the
-end, is lost, and a new one would take a third of a second to import what is imported here.
+end, is lost, and a new one would take a third of a second for the imports that are done here.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def main() -> None:
     from pyspark.daemon import manager
 
     for module in _MODULES:
-        with contextlib.suppress(ImportError):  # the worker that needs it says so better
+        with contextlib.suppress(ImportError):  # the error of the worker that needs it is better
             importlib.import_module(module)
-    gc.freeze()  # a worker collects after each task: what all share is not looked at then
+    gc.freeze()  # a worker collects after each task, and need not look at what all share
     manager()
 
 

@@ -1,4 +1,4 @@
-"""What Spark computes by itself: the first rows, or how many there are. No Python runs there."""
+"""Results that Spark computes by itself: the first rows, or their number. No Python runs there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Direct", "DirectJob", "direct"]
 
 _FEW: Final = 1_000
-"""So many rows may come at once, and be here at once."""
+"""The most rows that may come at once, and be here at once."""
 
 _PLAIN: Final = frozenset(
     [
@@ -43,7 +43,7 @@ _PLAIN: Final = frozenset(
 @final
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """Something to be had of Spark, without a task of Python.
+    """A result that Spark gives without a task of Python.
 
     Attributes:
         ask: asks for it, and waits for the answer.
@@ -58,12 +58,12 @@ class Direct:
 class DirectJob:
     """A job of Spark that gives all its items at once, and few.
 
-    What the thread that makes it has told Spark of its jobs holds for it, too.
+    The settings for Spark's jobs of the thread that makes it hold for it, too.
 
     Args:
-        session: where it runs.
-        name: what it is called in Spark's tools.
-        direct: what it is for.
+        session: the session that it runs in.
+        name: its name in Spark's tools.
+        direct: the result to get.
     """
 
     __slots__ = ("_direct", "_name", "_session", "_stop", "_tell")
@@ -93,13 +93,13 @@ class DirectJob:
 
 
 def direct(df: DataFrame, reader: Reader, program: object, as_: object) -> Direct | None:
-    """How to have what `program` makes of the rows of `df`, if Spark can do that by itself.
+    """Return how to get the results of `program` for `df`, if Spark can compute them itself.
 
     Args:
         df: the rows.
         reader: makes items of them.
         program: the stages.
-        as_: what an item is; see `RowReader`.
+        as_: the type of an item; see `RowReader`.
     """
     if not isinstance(program, Program) or len(program.stages) != 1:
         return None

@@ -1,4 +1,4 @@
-"""What PySpark does with Arrow, with types; its own are incomplete there."""
+"""PySpark's functions for Arrow, with types; its own are incomplete there."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _LENGTHS: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def is_connect(session: SparkSession) -> bool:
-    """Whether `session` is a client of a Spark Connect server; asked without importing that."""
+    """Return whether `session` is a client of a Spark Connect server, without importing that."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """The minor release of a version, such as (4, 3) of 4.3.0."""
+    """Return the minor release of a version, such as (4, 3) of 4.3.0."""
     return tuple(map(int, re.findall(r"\d+", version)[:2]))
 
 
 def spark_schema(schema: ArrowSchema) -> StructType:
-    """`schema` as Spark says it."""
+    """Return `schema` as a schema of Spark."""
     from pyspark.sql.pandas import types
 
     made: StructType = cast("Any", types).from_arrow_schema(schema, prefer_timestamp_ntz=True)
@@ -57,7 +57,7 @@ def spark_schema(schema: ArrowSchema) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> ArrowSchema:
-    """`schema` as Arrow says it, with timestamps in UTC."""
+    """Return `schema` as a schema of Arrow, with timestamps in UTC."""
     from pyspark.sql.pandas import types
 
     make = cast("Any", types).to_arrow_schema
@@ -67,14 +67,17 @@ def arrow_schema(schema: StructType) -> ArrowSchema:
 
 @functools.cache
 def _of_utc(make: Callable[..., object]) -> Mapping[str, str]:
-    """How `make` is told that times are in UTC; before PySpark 4.2 they always were."""
+    """Return the argument that tells `make` that times are in UTC.
+
+    Before PySpark 4.2 they always were.
+    """
     return {"timezone": "UTC"} if "timezone" in inspect.signature(make).parameters else {}
 
 
 def without_lengths(schema: StructType) -> StructType:
-    """`schema` with strings for ``char`` and ``varchar``, which no function of Python may give.
+    """Return `schema` with strings for ``char`` and ``varchar``, which Python may not return.
 
-    The metadata of a column tells what it was, as they do for a column of a table.
+    The metadata of a column has the original type, as for a column of a table.
     """
     from pyspark.sql.types import StructField, StructType
 
@@ -100,7 +103,7 @@ def _inside_of(kind: DataType) -> DataType | None:
 
 
 def _replaced(kind: DataType, other: Callable[[DataType], DataType | None]) -> DataType:
-    """`kind` with what `other` says for a type in it; itself if it says nothing."""
+    """Return `kind` with the results of `other` for types in it; itself if there are none."""
     from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
     found = other(kind)
@@ -127,7 +130,7 @@ def map_in_arrow(
     task: Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """What `task` makes of the batches of each partition of `df`; lazy."""
+    """Return the results of `task` for the batches of each partition of `df`; lazy."""
     names = df.columns
     if any(mark in name for name in names for mark in ".`"):
         # PySpark looks them up by name, and takes what is behind a dot for a field of a struct.
@@ -140,7 +143,7 @@ def map_in_arrow(
 @final
 @dataclass(frozen=True, slots=True)
 class _Renaming:
-    """`task`, for batches whose columns are to have other names."""
+    """`task`, for batches whose columns get other names."""
 
     task: Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]
     names: tuple[str, ...]
@@ -151,7 +154,10 @@ class _Renaming:
 
 
 def plan_of(df: DataFrame, *, extended: bool = False) -> str:
-    """Spark's plan of `df`, as ``df.explain()`` prints it; `extended` adds the logical plans."""
+    """Return Spark's plan of `df`, as ``df.explain()`` prints it.
+
+    `extended` adds the logical plans.
+    """
     frame = cast("Any", df)
     if is_connect(df.sparkSession):
         return str(frame._explain_string(extended=extended))
@@ -160,10 +166,10 @@ def plan_of(df: DataFrame, *, extended: bool = False) -> str:
 
 
 def divided(df: DataFrame, by: int | str) -> DataFrame:
-    """`df` in other partitions, each with its rows in the order of `df`.
+    """Return `df` in other partitions, each with its rows in the order of `df`.
 
     Blocks of a shuffle arrive in any order, and a retried task has to read the same rows in the
-    same order again: hence they are numbered before, and sorted behind it.
+    same order again: so they are numbered before, and sorted behind it.
 
     Args:
         df: the rows; each of its partitions has to give them in one order.
@@ -177,7 +183,7 @@ def divided(df: DataFrame, by: int | str) -> DataFrame:
 
 
 def at_most(df: DataFrame, count: int) -> DataFrame:
-    """At most `count` rows of `df`, in their order: Spark's own limit takes them as they arrive."""
+    """Return at most `count` rows of `df`, in order; Spark's own limit takes any."""
     from pyspark.sql import functions as sql
 
     numbered = df.withColumn(_NUMBER, sql.monotonically_increasing_id())
@@ -185,7 +191,7 @@ def at_most(df: DataFrame, count: int) -> DataFrame:
 
 
 def table_of(df: DataFrame) -> ArrowTable:
-    """All rows of `df` in their order, here, with timestamps in UTC; runs a job."""
+    """Return all rows of `df` in their order, here, with timestamps in UTC; runs a job."""
     frame, given = cast("Any", df), arrow_schema(df.schema)
     schema = pa.schema([loosened(field) for field in given])
     if schema == given:
@@ -212,10 +218,10 @@ def _packed(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
 def frame_of(
     session: SparkSession, table: ArrowTable, schema: StructType | None = None
 ) -> DataFrame:
-    """The rows of `table`; they are sent to Spark at once."""
+    """Return the rows of `table`; they are sent to Spark at once."""
     plain = schema if schema is None else _replaced(schema, _inside_of)
     made: DataFrame = cast("Any", session).createDataFrame(table, schema=plain)
-    # PySpark makes no values of user-defined types from Arrow but behind a function.
+    # PySpark only makes values of user-defined types from Arrow behind a function.
     return made if schema is None or plain is schema else map_in_arrow(made, _as_they_are, schema)
 
 

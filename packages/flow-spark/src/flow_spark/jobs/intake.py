@@ -1,4 +1,4 @@
-"""Take the items of a flow in a thread that another one may stop."""
+"""Taking the items of a flow in a thread that another one may stop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PREFETCH: Final = 1024
 
 @final
 class Stop:
-    """A request to end, that wakes whoever waits for something else."""
+    """A request to stop, which wakes a thread that waits for something else."""
 
     __slots__ = ("_lock", "_set", "_wake")
 
@@ -30,11 +30,11 @@ class Stop:
         self._wake: Callable[[], object] | None = None
 
     def __call__(self) -> bool:
-        """Whether it was asked for."""
+        """Return whether it was set."""
         return self._set
 
     def set(self) -> None:
-        """Ask for it. Idempotent, callable from any thread."""
+        """Set it. Idempotent, callable from any thread."""
         with self._lock:
             self._set = True
             wake, self._wake = self._wake, None
@@ -42,7 +42,7 @@ class Stop:
             wake()
 
     def wakes(self, wake: Callable[[], object]) -> None:
-        """Call `wake` when it is asked for, or now if it was already."""
+        """Call `wake` when it is set, or now if it was already."""
         with self._lock:
             if not self._set:
                 self._wake = wake
@@ -50,11 +50,11 @@ class Stop:
         wake()
 
 
-def taken(flow: Flow[Any], stop: Stop) -> Iterator[Any]:  # Any: items of whatever type
-    """The items of `flow`, until its end or until `stop` is set.
+def taken(flow: Flow[Any], stop: Stop) -> Iterator[Any]:  # Any: items of any type
+    """Yield the items of `flow`, until its end or until `stop` is set.
 
-    A flow of this thread is iterated over; one that has threads of its own is subscribed to, so
-    that waiting for it can be ended.
+    A flow of this thread is iterated over; one with other threads is subscribed to, so that waiting
+    for it can be ended.
     """
     if isinstance(source_of(flow), (IterableSource, DeferredSource)):
         return _iterated(flow, stop)
@@ -125,7 +125,7 @@ class _Inbox(CoreSubscriber[Any]):
             self._change.notify()
 
     def take(self) -> Any:
-        """The next item, or None at the end. Blocks. Raises what the flow failed with."""
+        """Return the next item, or None at the end. Blocks. Raises the error of the flow."""
         with self._change:
             while not self._items and not self._done:
                 self._change.wait()

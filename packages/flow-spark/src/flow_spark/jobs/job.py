@@ -1,4 +1,4 @@
-"""Run a Spark job whose tasks push their items to this process, or keep them on the cluster."""
+"""A Spark job whose tasks push their items to this process, or keep them on the cluster."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 __all__ = ["STAGES", "PushedJob", "cause_of", "lowered", "lowered_all"]
 
 STAGES: Final = "the stages of this flow"
-"""What cannot be pickled, in the words of its user."""
+"""The object that cannot be pickled, in the words of its user."""
 
 
 @final
 class PushedJob:
-    """One Spark job that runs stages on rows, and the items that come of it.
+    """One Spark job that runs stages on rows, and its items.
 
-    Iterating gives lists (or other iterables) of items. Nothing runs before the first one is asked
-    for, and while none is asked for, the tasks stand still as soon as the sockets are full; but if
-    others wait for their slots, what they send is taken in and kept here, so that they end. Where
-    that is not enough, they leave, and begin again when somebody asks. Items of one partition come
-    in order; partitions take turns.
+    Iterating gives lists (or other iterables) of items. Nothing runs before the first one is
+    requested, and while none is requested, the tasks stand still as soon as the sockets are full.
+    But if others wait for their slots, their items are taken in and kept here, so that they end.
+    Where that is not enough, they leave, and begin again at the next request. Items of one
+    partition come in order; partitions take turns.
 
     Leaving the iteration early, or `cancel` from any thread, ends the job.
 
-    What the thread that makes it has told Spark of its jobs holds for it, too: scheduler pool,
+    The settings for Spark's jobs of the thread that makes it hold for it, too: scheduler pool,
     group, description, tags.
 
     Args:
         origin: the rows.
         program: the stages to run where the rows are; None takes the rows as they are.
-        name: what the job is called in Spark's tools.
+        name: the name of the job in Spark's tools.
 
     Raises:
         NotPicklableError: if the stages cannot be sent to the cluster.
@@ -105,7 +105,7 @@ class PushedJob:
                     break
                 yield decode(batch)
             if self._no_task_ran and self._program is not None:
-                # Spark makes no task of no rows, and stages may give items at the end all the same.
+                # Spark makes no task of no rows, and stages may still give items at the end.
                 program: RemoteProgram = loads_here(self._program)
                 yield program.iterate(iter(()))
         finally:
@@ -133,14 +133,14 @@ class PushedJob:
             ).start()
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait until Spark has ended the job; False if `timeout_s` seconds passed before."""
+        """Wait until Spark has ended the job; return False if `timeout_s` seconds passed before."""
         with self._lock:
             if self._receiver is None:
                 return True
         return self._ended.wait(timeout_s)
 
     def statistics(self) -> Statistics | None:
-        """Numbers about what has arrived; None before the start."""
+        """Return numbers about what has arrived; None before the start."""
         receiver = self._receiver
         return None if receiver is None else receiver.statistics()
 
@@ -177,7 +177,7 @@ class PushedJob:
         return self._waves is not None and self._waves.leave()
 
     def _run(self, receiver: BatchReceiver) -> None:
-        """In a thread of its own: the job, from its start to its end."""
+        """Run the job, from its start to its end; in a separate thread."""
         try:
             with self._cluster.answering(self._what()):
                 self._tell()
@@ -194,9 +194,9 @@ class PushedJob:
                     with self._cluster.tagged(self._tag, self._name, self._stop, self._later):
                         rows = self._rows(counts, receiver, 1 + len(opened.others))
             self._no_task_ran = not rows
-            self._ended.set()  # whoever hears of the end has nothing to cancel
+            self._ended.set()  # code that notices the end has nothing to cancel
             receiver.finish([PartitionResult(row[0], row[1], row[2], row[3]) for row in rows])
-        except BaseException as error:  # a thread has nobody to propagate to
+        except BaseException as error:  # an error in a thread has no caller to propagate to
             receiver.fail(self._explain(receiver, error))
         finally:
             self._ended.set()
@@ -204,7 +204,7 @@ class PushedJob:
     def _rows(
         self, counts: DataFrame, receiver: BatchReceiver, branches: int
     ) -> Sequence[Sequence[int]]:
-        """What tasks tell of themselves at their end, all at once or wave by wave."""
+        """Return the reports of tasks at their end, all at once or wave by wave."""
         parts = self._cluster.parts(counts)
         if parts is None:
             return counts.collect()
@@ -221,11 +221,11 @@ class PushedJob:
         return self._waves.run()
 
     def _later(self) -> int:
-        """How many tasks Spark has not heard of yet."""
+        """Return how many tasks were not handed to Spark yet."""
         return 0 if self._waves is None else self._waves.later
 
     def _submit(self) -> bool:
-        """Whether Spark is to be given the job; from then on it has to be cancelled there."""
+        """Return whether Spark should get the job; from then on it has to be cancelled there."""
         with self._lock:
             self._submitted = not self._stop()
             return self._submitted
@@ -242,7 +242,7 @@ class PushedJob:
 
 
 def cause_of(receiver: BatchReceiver) -> BaseException | None:
-    """What the tasks themselves said of why the job failed: it is more than Spark knows."""
+    """Return the tasks' own error for the failure of the job: it is more specific than Spark's."""
     failure = receiver.failure()
     if failure is not None:
         return load_error(failure.payload, failure.partition, failure.task)
@@ -252,7 +252,7 @@ def cause_of(receiver: BatchReceiver) -> BaseException | None:
 def lowered(
     df: DataFrame, reader: Reader, program: RemoteProgram | None, schema: ItemSchema | None
 ) -> DataFrame:
-    """A DataFrame of what `program` makes of the rows of `df`; it stays on the cluster, and lazy.
+    """Return a lazy DataFrame of the results of `program` for the rows of `df`, on the cluster.
 
     Args:
         df: the rows.
@@ -288,7 +288,7 @@ def _lowering(
     tells: bool = False,
 ) -> Callable[[Reader], LoweredTask]:
     pickled = None if program is None else dumps(program, STAGES)
-    # By value too, if need be: a schema knows the class that it was made from.
+    # By value too, if needed: a schema knows the class that it was made from.
     columns = None if schema is None else dumps(schema, "the class that the columns are made from")
     client = cluster_of(session).client()
     return lambda reader: LoweredTask(_dumped(reader), pickled, columns, tells, client)

@@ -1,12 +1,12 @@
-"""What a task has to know of the JVM that feeds its Python worker.
+"""The JVM that feeds a task's Python worker: is it alive, and does it read errors?
 
-Whether it is still there: Arrow takes the end of a stream for the end of the data, so that a worker
-whose executor was killed believes that its input is complete. For a stage that gives its result at
-the end (a count, a sum) that result would be wrong, and nothing else would show it.
+Arrow takes the end of a stream for the end of the data, so a worker whose executor was killed
+believes that its input is complete. For a stage that gives its result at the end (a count, a sum)
+that result would be wrong, and nothing else would show it.
 
-And that it looks for an error only when its socket takes no more. PySpark's daemon reads and drops
-all that comes for a worker which has failed, so that the error of the first row would be told when
-the whole partition had been sent.
+And the JVM looks for an error only when its socket takes no more. PySpark's daemon reads and drops
+everything that comes for a failed worker, so the error of the first row would be reported when the
+whole partition had been sent.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _HIGHEST: Final = 1024
 
 
 def jvm_is_gone() -> bool:
-    """Whether the socket to the JVM is known to be closed at the other end.
+    """Return whether the socket to the JVM is known to be closed at the other end.
 
-    A worker holds that socket under several descriptors (itself, and a duplicate for each
-    direction); no other socket of a process is like that, so that it can be told from the user's.
+    A worker has that socket under several descriptors (itself, and a duplicate for each direction);
+    no other socket of a process is like that, so it can be distinguished from the user's.
     """
     sockets: dict[int, list[int]] = {}
     for descriptor in _descriptors():
@@ -48,7 +48,7 @@ def jvm_is_gone() -> bool:
 
 @contextmanager
 def failing_at_once() -> Generator[None, None, None]:
-    """Let nothing more be read of the input of this worker when the block fails."""
+    """Let no more of this worker's input be read when the block fails."""
     try:
         yield
     except Exception:
@@ -58,9 +58,9 @@ def failing_at_once() -> Generator[None, None, None]:
 
 
 def _leave_unread() -> None:
-    """Put a socket on which nothing comes in the place of the one that the daemon reads from.
+    """Replace the socket that the daemon reads from by one on which nothing comes.
 
-    The other descriptors of that one, by which the error is told, stay as they are.
+    The other descriptors of that one, by which the error is reported, stay as they are.
     """
     read = _socket_of_daemon()
     if read is None or not hasattr(select, "POLLRDHUP"):
@@ -75,7 +75,7 @@ def _leave_unread() -> None:
 
 
 def _socket_of_daemon() -> socket.socket | None:
-    """The socket of ``pyspark.daemon.worker``, which calls what calls this."""
+    """Return the socket of ``pyspark.daemon.worker``, whose call led here."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         code = frame.f_code

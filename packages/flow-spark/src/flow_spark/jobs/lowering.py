@@ -1,9 +1,9 @@
-"""Which stages run where the rows are, and what is left for the driver.
+"""The stages that run where the rows are, and those that are left for the driver.
 
 A partitioned source has no order that its partitions agree on. Stages that treat every item by
 itself run in each partition. Some others are translated into a part per partition and a part that
 combines. Stages that depend on the order of all items are refused, since each run would give
-something else.
+another result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from flow_spark.jobs.translations import ORDER_IS_NO_MATTER, UNORDERED, translat
 
 __all__ = ["Split", "effect_in", "has_an_end", "refuse_behind", "split", "treats_items_alone"]
 
-_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
 
 @final
@@ -38,9 +38,9 @@ class Split:
     Attributes:
         remote: in each partition.
         local: in one place, over the items of all partitions.
-        turn: the stage of the user's that needs them all; None if there is none.
-        combine: how many of the first of `local` combine what the partitions gave.
-        by: if it is given, what `remote` gives may be brought together by this key, and the first
+        turn: the user's stage that needs them all; None if there is none.
+        combine: how many of the first of `local` combine the results of the partitions.
+        by: if given, the results of `remote` may be brought together by this key, and the first
             `combine` of `local` may then run in each partition.
     """
 
@@ -52,7 +52,7 @@ class Split:
 
     @property
     def waits(self) -> bool:
-        """Whether a partition gives nothing before its end."""
+        """Return whether a partition gives nothing before its end."""
         return any(stage.template.absorbs for stage in self.remote)
 
 
@@ -60,17 +60,17 @@ def split(stages: tuple[_AnyStage, ...], *, ordered: bool, ways_out: str) -> Spl
     """Decide where `stages` run.
 
     Args:
-        stages: what follows the source, up to the next boundary.
+        stages: the stages after the source, up to the next boundary.
         ordered: whether there is one partition, in the order that the user declared.
-        ways_out: what to tell a user whose stage is refused.
+        ways_out: the ways out for a user whose stage is refused, for the message.
 
     Raises:
-        OrderedOperatorError: if a stage depends on an order that there is not.
+        OrderedOperatorError: if a stage depends on an order, and there is none.
     """
     remote: list[_AnyStage] = []
     for position, stage in enumerate(stages):
         if stage.template in _EFFECTS or (ordered and _hears_of_ends(stage.template)):
-            # An effect is meant for this process: there, nobody would see it.
+            # An effect is meant for this process: there, it would be lost.
             return _settle(remote, stages[position:], ordered, ways_out)
         if ordered or treats_items_alone(stage.template):
             remote.append(stage)
@@ -96,38 +96,38 @@ def _settle(
 
 
 def effect_in(parts: Split) -> _AnyStage | None:
-    """A stage whose effect is meant for this process, if there is one."""
+    """Return a stage whose effect is meant for this process, if there is one."""
     return next((stage for stage in parts.local if stage.template in _EFFECTS), None)
 
 
 def has_an_end(stages: tuple[_AnyStage, ...]) -> bool:
-    """Whether one of `stages` may give an item, or raise, though no item came."""
+    """Return whether one of `stages` may give an item, or raise, though no item came."""
     lines = [stage.template.lines for stage in stages]
     return any(line.on_start or line.on_end for line in lines)
 
 
 def treats_items_alone(template: Template) -> bool:
-    """Whether what comes of an item depends on nothing but that item."""
-    return template.alone or template is CHECKPOINT  # whose note travels with the error
+    """Return whether the result for an item depends on nothing but that item."""
+    return template.alone or template is CHECKPOINT  # its note travels with the error
 
 
 def _hears_of_ends(template: Template) -> bool:
-    """Whether it has to do with how the whole flow ends, of which a partition knows nothing."""
+    """Return whether it handles the end of the whole flow, of which a partition knows nothing."""
     if template is CHECKPOINT:
         return False
     return bool(template.lines.on_error or template.lines.on_close)
 
 
 def refuse_behind(stages: tuple[_AnyStage, ...], what: str, ways_out: str) -> None:
-    """Refuse what depends on the order of the items that `stages` give, unless there is one.
+    """Refuse an operator that depends on the order of the results of `stages`, unless there is one.
 
     Args:
-        stages: what follows the source, without an order.
-        what: what stands behind them, for the message.
-        ways_out: what to tell the user.
+        stages: the stages after the source, without an order.
+        what: the operator behind them, for the message.
+        ways_out: the ways out, for the message.
 
     Raises:
-        OrderedOperatorError: says so.
+        OrderedOperatorError: if it is refused.
     """
     if not any(map(_orders, split(stages, ordered=False, ways_out=ways_out).local)):
         raise _out_of_order(what, ways_out)
@@ -143,7 +143,7 @@ def _refuse_ordered(stages: tuple[_AnyStage, ...], ways_out: str) -> None:
 
 
 def _orders(stage: _AnyStage) -> bool:
-    """Whether one item is left, which is in order; or all of them, sorted."""
+    """Return whether one item is left, which is in order; or all of them, sorted."""
     return stage.template.absorbs and stage.template not in UNORDERED
 
 

@@ -27,7 +27,7 @@ _SHUFFLE: Final = re.compile(r"^[^\w\n]*(?:\d+\) *)?(?!\w*Broadcast)\w*Exchange"
 """A line of a physical plan that moves rows from task to task."""
 
 _STEP: Final = re.compile(r"\s*(?:\+- )?['!]?(\w+)")
-"""A line of a logical plan with one child, or none; its name."""
+"""A line of a logical plan with at most one child; its name."""
 
 _KEEP_ORDER: Final = frozenset(
     {
@@ -55,15 +55,15 @@ _AGGREGATE_BY_ORDER: Final = re.compile(
 """Functions over many rows that do so too, by their classes."""
 
 _NOT_HASHED: Final = frozenset({"geography", "geometry", "map", "variant"})
-"""Types of which Spark hashes nothing."""
+"""Types that Spark cannot hash."""
 
 
 def in_repeatable_order(df: DataFrame) -> DataFrame:
-    """`df`, with the rows of each partition in an order that a retried task finds again.
+    """Return `df`, with the rows of each partition in an order that a retried task finds again.
 
     Blocks of a shuffle arrive in any order. So where the plan has one, the rows are sorted by a
-    hash of their values: of equal rows, one is as good as another. Rows that `df` itself sorts stay
-    in its order.
+    hash of their values: equal rows are interchangeable. Rows that `df` itself sorts keep its
+    order.
     """
     plan = plan_of(df, extended=True)
     physical = plan.rpartition("== Physical Plan ==")[2]
@@ -80,7 +80,7 @@ def in_repeatable_order(df: DataFrame) -> DataFrame:
 
 
 def _is_sorted(plan: str) -> bool:
-    """Whether the rows come in an order that the user has asked for."""
+    """Return whether the rows come in an order that the user has asked for."""
     analyzed = plan.partition("== Analyzed Logical Plan ==")[2].partition("\n==")[0]
     return _begins_sorted(analyzed.strip().splitlines()[1:])  # the first one names the columns
 
@@ -95,10 +95,10 @@ def _begins_sorted(lines: list[str]) -> bool:
 
 
 def repeats(df: DataFrame) -> bool:
-    """Whether `df` gives the same rows when it is computed again, as far as its plan tells.
+    """Return whether `df` gives the same rows when it is computed again, as far as its plan shows.
 
-    That does not tell what Python functions do, nor whether files change. A client of Connect has
-    no plan.
+    The plan does not show what Python functions do, nor whether files change. A client of Connect
+    has no plan.
     """
     if is_connect(df.sparkSession):
         return False
@@ -114,7 +114,7 @@ def repeats(df: DataFrame) -> bool:
 
 
 def _hashable(name: str, kind: DataType) -> Column | None:
-    """What Spark can hash of a column; None if it hashes nothing of this type."""
+    """Return the part of a column that Spark can hash; None if it cannot hash this type."""
     from pyspark.sql import functions as sql
     from pyspark.sql.types import MapType
 
@@ -138,10 +138,11 @@ def _is_hashable(kind: DataType) -> bool:
 
 
 def in_one_partition(df: DataFrame) -> DataFrame:
-    """All rows as one partition, for a task that reads them by `in_partition_order`.
+    """Return all rows as one partition, for a task that reads them by `in_partition_order`.
 
-    ``coalesce`` joins partitions in their order, but for one: it begins with the first that some
-    machine has close by, as it may be cached or shuffled. So each row says where it comes from.
+    ``coalesce`` joins partitions in their order, except one: it begins with the first that some
+    machine has close by, such as a cached or shuffled one. So each row has the number of its
+    partition.
     """
     from pyspark.sql import functions as sql
 
@@ -149,10 +150,10 @@ def in_one_partition(df: DataFrame) -> DataFrame:
 
 
 def in_partition_order(batches: Iterable[ArrowBatch]) -> Iterator[ArrowBatch]:
-    """Those of `in_one_partition` in the order of the DataFrame; any others as they come.
+    """Yield those of `in_one_partition` in the order of the DataFrame; any others as they come.
 
-    Nothing waits here but a first partition that has been taken before its turn, or that is not
-    known to be the first one; it waits in a file.
+    Only a first partition waits here that came before its turn, or that is not known to be the
+    first one; it waits in a file.
 
     Raises:
         SparkJobError: if more is out of order than Spark is known to do.
@@ -187,7 +188,7 @@ def in_partition_order(batches: Iterable[ArrowBatch]) -> Iterator[ArrowBatch]:
 
 
 def _by_partition(batch: ArrowBatch) -> Iterator[tuple[int, ArrowBatch]]:
-    """The rows of each partition, with its number; partitions do not come twice."""
+    """Yield the rows of each partition, with its number; partitions do not come twice."""
     numbers = batch.column(_NUMBER)
     found = numbers.unique().to_pylist()
     if len(found) == 1:
@@ -216,7 +217,7 @@ class _Held:
         self._writer.write_batch(part)
 
     def taken(self) -> Iterator[ArrowBatch]:
-        """All rows."""
+        """Yield all rows."""
         self._writer.close()
         self._file.seek(0)
         yield from pa.ipc.open_stream(self._file)

@@ -1,4 +1,4 @@
-"""Where the rows of a Spark job come from: a DataFrame, a range, or items of the driver."""
+"""The origin of the rows of a Spark job: a DataFrame, a range, or items of the driver."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Opened:
         df: the rows.
         reader: makes items of them.
         others: more rows, read by the same job, each in its own way.
-        ordered: whether they are to be read in the order of `df`, by one task.
+        ordered: whether they have to be read in the order of `df`, by one task.
     """
 
     df: DataFrame
@@ -92,11 +92,11 @@ class Opened:
         make: Callable[[Reader, int, int], Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]],
         schema: StructType | str,
     ) -> DataFrame:
-        """What a function for ``mapInArrow`` makes of the rows, as one DataFrame; lazy.
+        """Return the results of functions for ``mapInArrow`` for the rows, as one DataFrame; lazy.
 
         Args:
-            make: makes the function, of a reader, the number of its rows, and how many there are.
-            schema: of what the functions give.
+            make: makes the function, from a reader, the number of its rows, and how many there are.
+            schema: the schema of the results.
         """
         all_ = (self, *self.others)
         mapped = [
@@ -111,11 +111,14 @@ class Opened:
 
 
 class Job(Protocol):
-    """Something that runs on Spark once, and the items that come of it."""
+    """A run on Spark, and its items."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
-        """Lists (or other iterables) of items. Starts it; leaving the iteration early ends it."""
+        """Yield lists (or other iterables) of items.
+
+        This starts it; leaving the iteration early ends it.
+        """
 
     @abstractmethod
     def cancel(self) -> None:
@@ -123,13 +126,15 @@ class Job(Protocol):
 
 
 class Runs(Protocol):
-    """What makes a job of stages."""
+    """Makes a job of stages."""
 
     __slots__ = ()
 
     @abstractmethod
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """What brings to the driver what `program` makes of the rows; None takes them as they are.
+        """Return a job that brings the results of `program` to the driver.
+
+        None takes the rows as they are.
 
         Raises:
             NotPicklableError: if the stages cannot be sent to the cluster.
@@ -137,7 +142,7 @@ class Runs(Protocol):
 
 
 class Origin(Runs, Protocol):
-    """Where rows come from, when a job needs them."""
+    """The origin of the rows of a job."""
 
     __slots__ = ()
 
@@ -148,17 +153,20 @@ class Origin(Runs, Protocol):
 
     @abstractmethod
     def repeats(self) -> bool:
-        """Whether the same rows come again when they are read again, for all that Spark knows."""
+        """Whether the same rows come again when they are read again, as far as Spark knows."""
 
     @property
     @abstractmethod
     def ordered(self) -> bool:
-        """Whether there is one partition, in an order that is declared."""
+        """Whether there is one partition, in a declared order."""
 
     @property
     @abstractmethod
     def as_(self) -> object:
-        """What the driver makes of rows that no stage has read; see `RowReader`."""
+        """The type of items that the driver makes of rows that no stage has read.
+
+        See `RowReader`.
+        """
 
     @property
     @abstractmethod
@@ -168,36 +176,36 @@ class Origin(Runs, Protocol):
     @property
     @abstractmethod
     def ways_out(self) -> str:
-        """How a user gets an order."""
+        """How a user gets an order, for messages."""
 
     @property
     @abstractmethod
     def lazy(self) -> bool:
-        """Whether `kept` runs nothing of the user's."""
+        """Whether `kept` runs no code of the user."""
 
     @abstractmethod
     def opened(self, stop: Stop, *, resumed: bool = False) -> AbstractContextManager[Opened | None]:
-        """A context manager that makes the rows, and removes afterwards what it had to make.
+        """Return a context manager that makes the rows, and then removes what it had to make.
 
         Args:
-            stop: when it is set, the rest is left out, and None given.
-            resumed: whether a retried task is to go on where the one before it stopped, so that
-                it has to find the rows in the same order.
+            stop: when it is set, the rest is left out, and the result is None.
+            resumed: whether a retried task continues where the one before it stopped, so that it
+                has to find the rows in the same order.
         """
 
     @abstractmethod
     def kept(self) -> Opened:
-        """Rows that can be read as long as the session is there."""
+        """Return rows that can be read as long as the session is there."""
 
 
 def readable(df: DataFrame, as_: object, *, verify: bool) -> tuple[DataFrame, RowReader]:
-    """The columns of `df` that `as_` wants, and what makes items of them.
+    """Return the columns of `df` that `as_` needs, and the reader that makes items of them.
 
     Args:
         df: the rows.
-        as_: what an item is; see `RowReader`.
+        as_: the type of an item; see `RowReader`.
         verify: whether the types of its fields have to be those of the columns, and None has to be
-            among them where there is a null.
+            allowed where there is a null.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
@@ -214,12 +222,12 @@ def readable(df: DataFrame, as_: object, *, verify: bool) -> tuple[DataFrame, Ro
 
 
 class FrameRows(Origin):
-    """What origins have in common whose rows are those of a DataFrame, as it is.
+    """The base of origins whose rows are those of a DataFrame, as it is.
 
     Args:
-        df: what is read.
+        df: the DataFrame to read.
         reader: makes items of its rows.
-        as_: what an item is; see `RowReader`.
+        as_: the type of an item; see `RowReader`.
     """
 
     __slots__ = ("_as", "_df", "_reader")
@@ -270,7 +278,7 @@ class FrameRows(Origin):
         return Opened(self._df, self._reader)
 
     def _columns(self) -> str:
-        """What is read, for messages."""
+        """Describe the columns, for messages."""
         return ", ".join(self._reader.names) if isinstance(self._reader, RowReader) else "states"
 
 
@@ -280,13 +288,14 @@ class FrameOrigin(FrameRows):
 
     Args:
         df: the rows.
-        as_: what an item is; see `RowReader`.
-        ordered: whether the order of `df` counts; it is then read as one partition.
+        as_: the type of an item; see `RowReader`.
+        ordered: whether the order of `df` matters; it is then read as one partition.
         verify: see `readable`.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
-        UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is a stream.
+        UnsupportedTypeError: if a column has a type without a counterpart in Arrow, or `df` is a
+            stream.
     """
 
     __slots__ = ("_given", "_ordered", "_verify")
@@ -330,11 +339,14 @@ class FrameOrigin(FrameRows):
         return DirectJob(self.session, name, found)
 
     def direct(self, program: RemoteProgram | None) -> Direct | None:
-        """How to have what `program` makes of Spark itself; None if it runs in tasks."""
+        """Return how to get the results of `program` from Spark itself.
+
+        None if it runs in tasks.
+        """
         return direct(self._df, self._reader, program, self.as_)
 
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> FrameOrigin:
-        """The rows that `change` makes of the whole DataFrame, in Catalyst.
+        """Return the rows that `change` makes of the whole DataFrame, in Catalyst.
 
         Raises:
             SchemaMismatchError: if its columns do not fit `as_`.
@@ -350,14 +362,14 @@ class FrameOrigin(FrameRows):
 class FlowOrigin(Origin):
     """The items of a flow of the driver.
 
-    A range is made by Spark itself. Other items are taken when the job starts, all of them, in
-    pickled chunks. On ``local`` masters they are written to disk. To a cluster that may not see the
-    disk of this process they are sent, and so are in memory, up to a limit: more goes to the
-    spool, or is an error. Memory is bounded, and a retried task finds the same items again.
+    Spark itself makes a range. Other items are taken when the job starts, all of them, in pickled
+    chunks. On ``local`` masters they are written to disk. To a cluster that may not see the disk of
+    this process they are sent, and so are in memory, up to a limit: more goes to the spool, or is
+    an error. Memory is bounded, and a retried task finds the same items again.
 
     Args:
-        flow: gives the items.
-        session: where they go.
+        flow: the flow with the items.
+        session: the session that they go to.
         partitions: into how many parts; None leaves it to Spark.
         spool: where the cluster finds files; None if that is not known.
     """
@@ -383,13 +395,13 @@ class FlowOrigin(Origin):
 
     @override
     def repeats(self) -> bool:
-        """A job reads what was made of the flow, which runs once."""
+        """True: a job reads the results of the flow, which runs once."""
         return True
 
     @property
     @override
     def ordered(self) -> bool:
-        """One partition keeps the order of the flow."""
+        """True if one partition keeps the order of the flow."""
         return self._partitions == 1
 
     @property
@@ -405,7 +417,7 @@ class FlowOrigin(Origin):
     @property
     @override
     def lazy(self) -> bool:
-        """Spark makes a range itself."""
+        """True if Spark makes a range itself."""
         return self._ints() is not None
 
     @property
@@ -416,7 +428,7 @@ class FlowOrigin(Origin):
     @contextmanager
     @override
     def opened(self, stop: Stop, *, resumed: bool = False) -> Generator[Opened | None, None, None]:
-        """The rows have one order."""
+        """Make the rows, which have one order."""
         ints = self._ints()
         if ints is not None:
             yield None if stop() else self._ranged(ints)
@@ -438,7 +450,7 @@ class FlowOrigin(Origin):
 
     @override
     def kept(self) -> Opened:
-        """Runs the flow now. The files go with the session or this process."""
+        """Run the flow now. The files go with the session or this process."""
         ints = self._ints()
         return self._sent(self._spool(), Stop()) if ints is None else self._ranged(ints)
 
@@ -471,7 +483,7 @@ class FlowOrigin(Origin):
         return ints if max(abs(ints.start), abs(ints.stop)) < _LARGEST_ID else None
 
     def _spooled(self, chunks: _Chunks, folder: Path) -> DataFrame:
-        """One file for each partition (Spark splits or joins them as it likes)."""
+        """Write one file for each partition (Spark splits or joins them as it likes)."""
         files = 1 if self.ordered else max(self._partitions or 0, 2)
         writers = [
             parquet_writer(folder / f"{number}.parquet", CHUNK_SCHEMA) for number in range(files)

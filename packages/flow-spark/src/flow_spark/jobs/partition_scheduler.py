@@ -1,4 +1,4 @@
-"""Runs the partitions of a job a few at a time, so that few wait for a slot when nobody reads."""
+"""Runs the partitions of a job a few at a time, so that few wait for a slot without a reader."""
 
 from __future__ import annotations
 
@@ -20,65 +20,68 @@ _log: Final = logging.getLogger("flow.spark")
 _Rows = list[tuple[Any, ...]]
 
 _LOOK_EVERY_S: Final = 0.02
-"""How often somebody looks whether the next wave is to start."""
+"""How often to check whether the next wave should start, in seconds."""
 
 _CANCEL_EVERY_S: Final = 0.2
-"""How often what runs is cancelled: a wave that is being planned has nothing to cancel yet."""
+"""How often running jobs are cancelled, in seconds: a wave that is being planned has nothing to
+cancel yet."""
 
 _SOON_S: Final = 0.2
-"""How long it may take to the first items before others start as well."""
+"""How long it may take to the first items before others start as well, in seconds."""
 
 _AHEAD_S: Final = 1.0
-"""For how long a wave is to keep the cluster busy, or for longer if the job runs long already."""
+"""For how long a wave should keep the cluster busy, in seconds, or for longer if the job has run
+long already."""
 
 _AHEAD_OF_ALL: Final = 1 / 32
-"""The same, as a part of the time that the job has run; so a long job has not too many waves."""
+"""The same, as a part of the time that the job has run; so a long job does not have too many
+waves."""
 
 _LOW: Final = 1024 * 1024
-"""Bytes that may wait here when the next wave starts."""
+"""The most bytes that may wait here when the next wave starts."""
 
 
 class Parts(Protocol):
     """The partitions of a job of Spark, all of one plan."""
 
     count: int
-    """How many there are."""
+    """The number of partitions."""
 
     slots: int
-    """How many tasks run at once, about."""
+    """About how many tasks run at once."""
 
     are_few: bool
-    """Whether they are to start at once, as it makes no difference."""
+    """True if they should start at once, as it makes no difference."""
 
     @abstractmethod
     def run(self, partitions: range) -> _Rows:
         """Run some, and wait for their end; in any thread.
 
         Returns:
-            The rows that they give.
+            Their rows.
         """
 
 
 @final
 class PartitionScheduler:
-    """Starts the partitions of a job wave by wave, while somebody asks for their items.
+    """Starts the partitions of a job wave by wave, while their items are requested.
 
-    Those that run may be told to `leave`: they start again when somebody asks, and go on behind
+    Running ones may be told to `leave`: they start again at the next request, and continue behind
     the items that have come.
 
-    The second wave starts when more is asked for than the first items. From then on, the next one
-    starts when few tasks wait for a slot, so that no slot is ever free; and when the consumer is
-    there. So if that goes away, it is a few tasks that come before those of others.
+    The second wave starts when more than the first items is requested. From then on, the next one
+    starts when few tasks wait for a slot, so that no slot is ever free; and only while the consumer
+    is there. So if it goes away, only a few tasks come before those of others.
 
     Args:
         parts: the partitions.
-        receiver: reads what tasks send.
+        receiver: reads the items of tasks.
         first: how many partitions start at once; None for two for each slot.
-        branches: how many numbers of partitions there are at `receiver` for each.
+        branches: how many numbers of partitions `receiver` has for each.
         repeats: whether a partition gives the same items each time.
-        tell: tells Spark, in the thread of a wave, whose jobs these are.
-        cancel: ends on the cluster what runs of the job now.
-        what: what the job is called in messages.
+        tell: passes this thread's settings for Spark's jobs on to the thread of a wave.
+        cancel: ends the running parts of the job on the cluster.
+        what: the name of the job, for messages.
     """
 
     __slots__ = (
@@ -132,11 +135,11 @@ class PartitionScheduler:
 
     @property
     def later(self) -> int:
-        """How many partitions have not been handed to Spark yet."""
+        """Return how many partitions have not been handed to Spark yet."""
         return sum(map(len, self._rest))
 
     def leave(self) -> bool:
-        """Give the slots back, if nobody asks; in any thread.
+        """Give the slots back, unless items are requested; in any thread.
 
         Returns:
             Whether none is held, or none will be in a moment. That cannot be if the consumer is
@@ -149,7 +152,7 @@ class PartitionScheduler:
         return self._may_leave and self._receiver.let_go(self._part)
 
     def _part(self) -> None:
-        # It is odd meanwhile: a wave that starts now is cancelled or not.
+        # It is odd meanwhile: a wave that starts now may or may not be cancelled.
         self._left += 1
         try:
             self._cancel()
@@ -157,12 +160,12 @@ class PartitionScheduler:
             self._left += 1
 
     def run(self) -> _Rows:
-        """Run all; give their rows.
+        """Run all; return their rows.
 
-        If the job is over before, by a cancel or an error, what has not started never does.
+        If the job ends before, by a cancel or an error, the rest never starts.
 
         Raises:
-            BaseException: what a wave has raised; all others have ended then.
+            BaseException: the error of a wave; all others have ended then.
         """
         rows: _Rows = []
         error: BaseException | None = None
@@ -204,7 +207,7 @@ class PartitionScheduler:
         self._since = time.monotonic()
         self._waiting += self._wave
         self._running += 1
-        if len(self._wave) == self._parts.count:  # nothing is to be done beside it
+        if len(self._wave) == self._parts.count:  # there is nothing to do beside it
             self._run(self._wave, left)
             return
         threading.Thread(
@@ -217,7 +220,7 @@ class PartitionScheduler:
     def _told_and_run(self, wave: range, left: int) -> None:
         try:
             self._tell()
-        except BaseException as error:  # a thread has nobody to propagate to
+        except BaseException as error:  # an error in a thread has no caller to propagate to
             self._ended.put((wave, left, error))
         else:
             self._run(wave, left)
@@ -225,15 +228,15 @@ class PartitionScheduler:
     def _run(self, wave: range, left: int) -> None:
         try:
             self._ended.put((wave, left, self._parts.run(wave)))
-        except BaseException as error:  # a thread has nobody to propagate to
+        except BaseException as error:  # an error in a thread has no caller to propagate to
             self._ended.put((wave, left, error))
 
     def _has_left(self, left: int) -> bool:
-        """Whether a wave was ended by `leave` that started when `_left` was `left`."""
+        """Return whether `leave` ended a wave that started when `_left` was `left`."""
         return (left != self._left or left % 2 == 1) and not self._receiver.is_over()
 
     def _put_back(self, wave: range) -> None:
-        """Start it again when somebody asks, and few at a time: it may have to leave again."""
+        """Start it again at the next request, and a few at a time: it may have to leave again."""
         _log.info(
             "%s: %d of its tasks give their slots back to others that wait, since nobody asks for "
             "their items; they go on when somebody does",
@@ -245,7 +248,7 @@ class PartitionScheduler:
         self._first = min(self._first, self._parts.slots)
 
     def _is_due(self) -> bool:
-        """Whether the next wave is to start."""
+        """Return whether the next wave should start."""
         receiver = self._receiver
         seen = receiver.statistics()
         if receiver.silence_s() >= PATIENCE_S or seen.waiting > _LOW:
@@ -258,7 +261,7 @@ class PartitionScheduler:
         return len(self._waiting) <= max(self._parts.slots, len(self._wave) // 4)
 
     def _began(self, partition: int) -> bool:
-        """Whether its task has come."""
+        """Return whether its task has come."""
         first = partition * self._branches
         return any(map(self._receiver.knows, range(first, first + self._branches)))
 

@@ -1,4 +1,4 @@
-"""Which item of its partition a task is at, so that an error can say so."""
+"""The position of a task in its partition, so that an error can name the item."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _MANY: Final = 2**62
 
 
 class Readable(Protocol):
-    """Makes items of Arrow batches, and can say which one it was."""
+    """Makes items of Arrow batches, and can make one again."""
 
     __slots__ = ()
 
     @abstractmethod
-    def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:  # Any: items of whatever type
-        """The items of `batch`, in its order."""
+    def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:  # Any: items of any type
+        """Return the items of `batch`, in its order."""
 
     @abstractmethod
     def item(self, batch: ArrowBatch, index: int, /) -> object:
-        """One of the items again, or what stands for it in a message.
+        """Return one of the items again, or what stands for it in a message.
 
         Raises:
             StopIteration: if there is no such item, or it cannot be made again.
-            Exception: what making the item raises.
+            Exception: the error of making the item.
         """
 
 
 @final
 class Position:
-    """Counts the items that a task reads, and tells an error which one it has to do with.
+    """Counts the items that a task reads, and adds the present one to an error.
 
-    Counting takes some two nanoseconds an item: nothing of it is done in Python.
+    Counting takes some two nanoseconds an item: none of it is done in Python.
 
     Args:
         reader: makes the items.
@@ -59,18 +59,18 @@ class Position:
         self._ended = False
 
     def items(self, batches: Iterable[ArrowBatch]) -> Iterator[Any]:  # Any: see Readable
-        """The items of `batches`, counted."""
+        """Yield the items of `batches`, counted."""
         read = map(self._read, itertools.chain(batches, self._end()))
         return itertools.compress(itertools.chain.from_iterable(read), self._left)
 
     @property
     def where(self) -> str:
-        """The partition, for a message."""
+        """Return the partition, for a message."""
         return f"partition {self._partition}"
 
     @contextmanager
     def told(self) -> Generator[None, None, None]:
-        """Tell the errors of a block, which only takes items."""
+        """Add the position to the errors of a block, which only takes items."""
         try:
             yield
         except Exception as error:
@@ -101,7 +101,7 @@ class Position:
             return place
 
     def _raises(self, batch: ArrowBatch, index: int, kind: type[Exception]) -> bool:
-        """Whether the reader was the one that failed."""
+        """Return whether the reader was the one that failed."""
         try:
             self._reader.item(batch, index)
         except StopIteration:
@@ -126,11 +126,11 @@ class Position:
 
 
 def row_place(batch: ArrowBatch, row: int, count: int, where: str) -> str:
-    """Where a row is that no item can be made of, for a message.
+    """Return the place of a row that cannot become an item, for a message.
 
     Args:
-        batch: holds it.
-        row: where in `batch`.
+        batch: the batch with the row.
+        row: its index in `batch`.
         count: how many items come before it.
         where: the partition.
     """

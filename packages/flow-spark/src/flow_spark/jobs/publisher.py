@@ -1,4 +1,4 @@
-"""The items of a Spark job as a publisher: pulled by whoever iterates, pushed by a thread."""
+"""The items of a Spark job as a publisher: pulled by iterating, pushed by a thread."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class JobSource(IterableSource[T], Publisher[Any]):
     subscription, which starts the job at the first request.
 
     Args:
-        origin: the rows, or what is done with them.
+        origin: the rows, or an operator over them.
         program: the stages that run where the rows are.
-        exact: whether a batch of the job is one item that takes effect when it is asked for, so
-            that it is not to be asked for without demand.
+        exact: whether a batch of the job is one item that takes effect when it is requested, so
+            that it must not be requested without demand.
     """
 
     __slots__ = ("_exact", "_origin", "_program")
@@ -62,7 +62,7 @@ class JobSource(IterableSource[T], Publisher[Any]):
 
     @override
     def iterate(self) -> Iterator[T]:
-        """Closing the iterator ends the job.
+        """Iterate; closing the iterator ends the job.
 
         Raises:
             BlockingInEventLoopError: in the thread of a running event loop.
@@ -102,7 +102,7 @@ def _flattened(job: Iterable[Iterable[T]]) -> Iterator[T]:
 if TYPE_CHECKING:
 
     class _Chain(Iterator[T]):
-        """What typeshed cannot say of ``itertools.chain``: its constructors give subclasses."""
+        """The part of ``itertools.chain`` that typeshed lacks: its constructors give subclasses."""
 
         @classmethod
         def from_iterable(cls, iterables: Iterable[Iterable[T]], /) -> Self: ...
@@ -114,10 +114,10 @@ else:
 
 @final
 class _Items(_Chain[T]):
-    """As `_flattened`, without a step of Python per item; for batches that are there as they come.
+    """As `_flattened`, without a Python step per item; for batches that are there as they come.
 
-    It is closed as a generator is, or when it is left. Only what has come of a batch is still given
-    then: to drop it, a step per item would be needed.
+    It is closed as a generator is, or when it is left. Only the items of a batch that has come are
+    still given then: dropping them would need a step per item.
     """
 
     __slots__ = ("_batches",)
@@ -126,7 +126,7 @@ class _Items(_Chain[T]):
 
     @classmethod
     def of(cls, job: Iterable[Iterable[T]]) -> Self:
-        """The items of `job`, which starts when the first is asked for."""
+        """Return the items of `job`, which starts when the first is requested."""
         batches = iter(job)
         items = cls.from_iterable(batches)
         items._batches = batches
@@ -145,15 +145,15 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
     """One subscriber's run of a job.
 
     Demand: exact towards the subscriber. Towards the cluster, one item is read ahead of it, since
-    only then it is known whether there is one; while nothing is wanted, tasks block.
-    Thread: one of its own, started by the first request, from which all signals come.
+    only then it is known whether there is one; without demand, tasks block.
+    Thread: a separate one, started by the first request, which sends all signals.
     Fusion: SYNC, if polling happens on an executor (THREAD_BOUNDARY); it blocks while Spark works.
 
     Args:
         job: the job, not yet started.
         downstream: gets the signals.
         exact: see `JobSource`; another batch is waited for, and nothing is read ahead of demand.
-            Fusion: none then, since whoever polls looks ahead.
+            Fusion: none then, since a subscriber that polls looks ahead.
     """
 
     __slots__ = (
@@ -178,7 +178,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         self._downstream: CoreSubscriber[T] | None = downstream
         self._change: Final = threading.Condition()
         self._requested = 0
-        # Of the thread that emits: what its own `on_next` requests takes no lock.
+        # The thread that emits: requests from within its own `on_next` take no lock.
         self._emitter = 0
         self._requested_here = 0
         self._bad: ValueError | None = None
@@ -192,7 +192,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         return self._job
 
     def start(self) -> None:
-        """Hand this over as the subscription, then serve what was requested meanwhile (§1.9)."""
+        """Hand this over as the subscription, then serve the demand that came meanwhile (§1.9)."""
         downstream = self._downstream
         if downstream is None:
             return
@@ -226,7 +226,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     @override
     def cancel(self) -> None:
-        """Wakes the thread, or whoever polls, if it waits for Spark."""
+        """Cancel; wake the thread, or the subscriber that polls, if it waits for Spark."""
         with self._change:
             self._cancelled = True
             self._bad = None
@@ -248,7 +248,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         ).start()
 
     def _emit(self, downstream: CoreSubscriber[T]) -> None:
-        """Everything that the subscriber gets, from one thread (§1.3)."""
+        """Send all signals of the subscriber, from one thread (§1.3)."""
         if not self._exact:
             self._emitter = threading.get_ident()
         batches = self._wanted() if self._exact else iter(self._job)
@@ -276,7 +276,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
             downstream.on_error(bad)  # §3.9
 
     def _wanted(self) -> Iterator[Iterable[T]]:
-        """The batches of the job, each when there is demand for its item."""
+        """Yield the batches of the job, each when there is demand for its item."""
         batches = iter(self._job)
         try:
             for batch in batches:
@@ -291,7 +291,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     def _send(self, batches: Iterator[Iterable[T]], downstream: CoreSubscriber[T]) -> None:
         granted = self._granted(0)
-        # No item is None: neither rows, nor what stages give, which look for it themselves.
+        # No item is None: neither rows, nor results of stages, which check for it themselves.
         conditional = isinstance(downstream, ConditionalSubscriber)
         on_next: Callable[[T], object] = (
             downstream.try_on_next
@@ -317,12 +317,12 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
             if used or not conditional:
                 granted -= 1
             elif self._exact:
-                with self._change:  # what was not used up lets the next batch come
+                with self._change:  # demand that was not used up lets the next batch come
                     self._requested = add_demand(self._requested, granted)
                 granted = 0
 
     def _granted(self, at_least: int) -> int:
-        """Take over the demand that has come; waits for `at_least` one, or for the end."""
+        """Take over the demand that has come; wait for `at_least` one, or for the end."""
         with self._change:
             while self._requested < at_least and not self._cancelled:
                 self._change.wait()
@@ -332,7 +332,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """SYNC, for whoever polls on an executor."""
+        """Grant SYNC, for a subscriber that polls on an executor."""
         if self._open or self._fused is not None or self._requested:
             raise late_fusion()
         if self._exact or not (mode & Fusion.SYNC and mode & Fusion.THREAD_BOUNDARY):
@@ -342,7 +342,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     @override
     def poll(self) -> T | Empty:
-        """Blocks while Spark works; EMPTY means completed."""
+        """Take the next item; block while Spark works. EMPTY means completed."""
         ahead = self._ahead
         if ahead is not EMPTY:
             self._ahead = EMPTY
@@ -352,13 +352,13 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     @override
     def is_empty(self) -> bool:
-        """Looks one item ahead."""
+        """Look one item ahead."""
         if self._ahead is EMPTY:
             self._ahead = self.poll()
         return self._ahead is EMPTY
 
     @override
     def clear(self) -> None:
-        """Ends the job."""
+        """End the job."""
         self._ahead = EMPTY
         self._job.cancel()

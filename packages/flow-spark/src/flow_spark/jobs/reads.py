@@ -1,4 +1,4 @@
-"""What a streaming DataFrame reads, in words that are the same in every process."""
+"""The sources of a streaming DataFrame, in words that are the same in every process."""
 
 from __future__ import annotations
 
@@ -23,28 +23,27 @@ _TELLING: Final[Mapping[str, tuple[str, ...]]] = {
     "rate-micro-batch": (),
     "socket": ("host", "port"),
 }
-"""Which options of a known format say what is read; the others may change between two runs."""
+"""The options of a known format that identify a source; others may change between two runs."""
 
 _SECRET: Final = re.compile(r"auth|credential|jaas|key|passw|secret|token|user", re.IGNORECASE)
 _LOGIN: Final = re.compile(r"//[^/@\s]*@")
 
 
 def reads(df: DataFrame) -> list[str]:
-    """The streams that `df` is made of, each by its format and what it reads; without secrets.
+    """Return the streams that `df` is made of, each by its format and source; without secrets.
 
-    Neither what is done with the rows counts, nor the tables that they are joined with.
+    Neither the stages for the rows count, nor the tables that they are joined with.
     """
     found = _of_connect(df) if is_connect(df.sparkSession) else _of_classic(df)
     return list(dict.fromkeys(found))
 
 
 def described(form: str, options: Mapping[str, str]) -> str:
-    """One stream.
+    """Describe one stream.
 
     Args:
         form: its format.
-        options: what it was given. Of a format that is not known here all count, but for those
-            whose names speak of secrets.
+        options: its options. For a format that is not known here all count, except secrets by name.
     """
     form = form.lower()
     given = {key.lower(): value for key, value in options.items()}
@@ -93,7 +92,7 @@ def _of_connect(df: DataFrame) -> Iterator[str]:
 
 
 def _messages(message: Any, name: str) -> Iterator[Any]:
-    """The messages of a type within `message`, in their order."""
+    """Yield the messages of a type within `message`, in order."""
     if message.DESCRIPTOR.full_name == name:
         yield message
         return

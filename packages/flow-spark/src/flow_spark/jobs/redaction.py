@@ -1,4 +1,4 @@
-"""Secrets do not show: what settings, addresses and messages say of them is replaced."""
+"""Redaction: secrets in settings, addresses and messages are replaced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECRET: Final = (
     r"(?:secret|passwd|password|passphrase|pwd|token|credential|jaas"
     r"|(?:access|account|api|private)[._-]?key)"
 )
-"""What the names of secrets have in them, as for ``spark.redaction.regex``."""
+"""Parts of the names of secrets, as for ``spark.redaction.regex``."""
 
 _NAMED: Final = re.compile(
     rf"""((?:[\w.%-]*{_SECRET}[\w.-]*|\bsig)(?:\s*=\s*|["']\s*:\s*))  # name= or "name":
@@ -26,28 +26,28 @@ _HARMLESS: Final = frozenset(["use_ssl"])
 
 
 def redacted(text: str) -> str:
-    """`text` without the logins in its URLs, and without what stands behind names of secrets."""
+    """Return `text` without logins in URLs, and without the values behind names of secrets."""
     return _NAMED.sub(rf"\1{_HIDDEN}", _LOGIN.sub(_HIDDEN, text))
 
 
 def is_redacted(text: str) -> bool:
-    """Whether `redacted` leaves something out of `text`."""
+    """Return whether `redacted` leaves something out of `text`."""
     return redacted(text) != text
 
 
 def redacted_setting(key: str, value: object) -> str:
-    """A setting as ``key=value``; without the value if that is a secret by its name."""
+    """Return a setting as ``key=value``; without the value if its name says that it is a secret."""
     if re.search(_SECRET, key, re.IGNORECASE):
         return f"{key}={_HIDDEN}"
     return f"{key}={redacted(str(value))}"
 
 
 def without_secrets_of(remote: str, text: str) -> str:
-    """`text` without what the parameters of the address of a Spark Connect server say.
+    """Return `text` without the values of parameters in the address of a Spark Connect server.
 
     Args:
         remote: the address, ``sc://host:port/;name=value;…``.
-        text: what may quote it, or parts of it.
+        text: a text that may quote it, or parts of it.
     """
     _, *parameters = remote.split(";")
     for parameter in parameters:

@@ -1,4 +1,4 @@
-"""Run something on Spark for a thread that waits for it, and may have to leave."""
+"""Runs on Spark for a thread that waits, and may have to leave."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _ENDS_WITHIN_S: Final = 5.0
 
 
 def new_tag() -> str:
-    """What a job can be found by."""
+    """Return a tag by which a job can be found."""
     return f"flow-{uuid.uuid4().hex}"
 
 
 class StoppedError(Exception):
-    """What `run` was to stop by has been set."""
+    """The `stop` of `run` was set."""
 
 
 def run(
@@ -50,16 +50,18 @@ def run(
     tell: Callable[[], None] | None = None,
     stop: Stop | None = None,
 ) -> R:
-    """What `action` gives, whose jobs can be followed, and are cancelled by whoever leaves early.
+    """Return the result of `action`.
 
-    It is called in a thread of its own, with what this one has told Spark (its scheduler pool, its
-    tags): a KeyboardInterrupt would otherwise cut a conversation with the JVM in two.
+    Its jobs can be followed, and are cancelled if this is interrupted.
+
+    It is called in a separate thread, with this thread's settings for Spark (its scheduler pool,
+    its tags): otherwise a KeyboardInterrupt would cut a conversation with the JVM in two.
 
     Args:
-        session: where the jobs run.
-        name: what they are called in Spark's tools.
+        session: the session of the jobs.
+        name: their name in Spark's tools.
         action: starts them, and waits for them.
-        tell: tells Spark what another thread than this one has, see `Cluster.handed_on`.
+        tell: passes on the settings of another thread than this one, see `Cluster.handed_on`.
         stop: ends them when it is set.
 
     Raises:
@@ -82,7 +84,7 @@ def _ran(
             tell()
             with cluster.tagged(tag, name, left.is_set):
                 result = action()
-        except BaseException as error:  # a thread has nobody to propagate to
+        except BaseException as error:  # an error in a thread has no caller to propagate to
             done.set_exception(error)
         else:
             done.set_result(result)
@@ -122,13 +124,13 @@ def _called(name: str) -> str:
 
 def _look_for_slots(cluster: Cluster, tag: str, what: str, ended: threading.Event) -> None:
     # Not in the thread that waits: an interrupt would cut its conversation with the JVM in two.
-    with contextlib.suppress(Exception):  # what is wrong with Spark, the job itself tells
+    with contextlib.suppress(Exception):  # the job itself reports what is wrong with Spark
         while not ended.is_set() and is_starved(cluster, tag, what):
             ended.wait(STARVED_S)
 
 
 def cancel_until(cluster: Cluster, tag: str, ended: threading.Event) -> None:
-    """Cancel what runs under `tag`, until `ended` is set."""
+    """Cancel all jobs that run under `tag`, until `ended` is set."""
     # A job that is still being planned has nothing to cancel yet, so this is repeated.
     while not ended.is_set():
         with contextlib.suppress(Exception):
@@ -138,10 +140,10 @@ def cancel_until(cluster: Cluster, tag: str, ended: threading.Event) -> None:
 
 @contextmanager
 def explaining(what: str) -> Generator[None, None, None]:
-    """Tell of errors of Spark in the block as `explained` does.
+    """Raise errors of Spark in the block as `explained` does.
 
     Args:
-        what: fails by them.
+        what: the thing that fails, for the message.
 
     Raises:
         SparkJobError: in their place.
@@ -156,7 +158,7 @@ def explaining(what: str) -> Generator[None, None, None]:
 
 
 def explained(error: BaseException, what: str) -> BaseException:
-    """What to say of an error of `what`: itself, if it is not one of a job of Spark."""
+    """Return the error for a failure of `what`: itself, if it is not one of a job of Spark."""
     if not _is_of_spark(error):
         return error
     told = SparkJobError(f"{what} failed: {short(error)}")
@@ -166,7 +168,7 @@ def explained(error: BaseException, what: str) -> BaseException:
 
 
 def _is_of_spark(error: BaseException) -> bool:
-    """Whether it tells of a failed job; a query that is wrong already says so well itself."""
+    """Return whether it is about a failed job; the error of a wrong query is clear already."""
     from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 

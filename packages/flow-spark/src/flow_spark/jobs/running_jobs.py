@@ -1,4 +1,4 @@
-"""How far the jobs are that Spark runs for flows: for a program that asks, and as bars."""
+"""The progress of the jobs that Spark runs for flows: for a program, and as bars."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LONGEST_LABEL: Final = 32
 @final
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """How far a job is, as Spark says. More is planned while it runs, so that totals may grow.
+    """The progress of a job, from Spark. More is planned while it runs, so totals may grow.
 
     Attributes:
-        name: what the job is called in Spark's tools, by the sink or the stages of its flow.
-        tasks_done: how many tasks have ended well.
+        name: the name of the job in Spark's tools, from the sink or the stages of its flow.
+        tasks_done: how many tasks have succeeded.
         tasks: how many there are so far.
         stages_done: how many of Spark's stages have ended.
         stages: how many there are so far.
@@ -40,12 +40,12 @@ class JobStatus:
 
 
 Look = Callable[[], JobStatus]
-"""Asks how far a job is, from any thread."""
+"""Returns the progress of a job, from any thread."""
 
 
 @final
 class _Followed:
-    """A job that runs."""
+    """A running job."""
 
     __slots__ = ("look", "session")
 
@@ -60,17 +60,17 @@ _shown: Final[list[SparkSession]] = []
 
 
 def running_jobs(session: SparkSession) -> tuple[JobStatus, ...]:
-    """How far the jobs are that Spark runs now for flows of this process.
+    """Return the progress of the jobs that Spark runs now for flows of this process.
 
     >>> [(job.name, job.tasks_done, job.tasks) for job in running_jobs(spark)]  # doctest: +SKIP
     [('write', 3, 8)]
 
-    Spark is asked when this is called, and not otherwise; a server of Spark Connect tells by itself
-    every two seconds (``spark.connect.progress.reportInterval``). The queries of streams are not
-    among them: these have their own ``StreamingQuery.lastProgress``.
+    This asks Spark when it is called, and not otherwise; a server of Spark Connect sends it every
+    two seconds (``spark.connect.progress.reportInterval``). The queries of streams are not
+    included: these have their own ``StreamingQuery.lastProgress``.
 
     Args:
-        session: the one that the jobs run in.
+        session: the session of the jobs.
 
     Returns:
         One for each job that pulls items, or that `write`, `to_arrow`, `to_pandas` or a
@@ -100,12 +100,12 @@ def showing(session: SparkSession) -> Generator[None, None, None]:
 def followed(
     session: SparkSession, name: str, look: Look, stopped: Callable[[], bool]
 ) -> Generator[None, None, None]:
-    """For as long as a job runs: it is among `running_jobs`, and shown where that is wanted.
+    """Follow a job while it runs: it is among `running_jobs`, and shown where that is wanted.
 
     Args:
-        session: the one that it runs in.
-        name: what it is called.
-        look: asks how far it is.
+        session: the session of the job.
+        name: its name.
+        look: returns its progress.
         stopped: whether it was told to end, so that its error is not a failure.
     """
     job = _Followed(session, look)
@@ -142,7 +142,7 @@ def _shown_as(name: str, look: Look, stopped: Callable[[], bool]) -> Generator[N
 
 @final
 class _Watcher:
-    """Keeps the bar of a job fresh, in a thread of its own, which may have to wait for Spark."""
+    """Keeps the bar of a job up to date, in a separate thread, which may have to wait for Spark."""
 
     __slots__ = ("_ended", "_look", "_tasks", "_thread")
 
@@ -156,7 +156,10 @@ class _Watcher:
         self._thread.start()
 
     def end(self, *, done: bool) -> None:
-        """Look for the last time; what is done is so, even if Spark's own books are behind."""
+        """Look for the last time.
+
+        A finished job is shown so, even if Spark's own numbers are behind.
+        """
         self._ended.set()
         self._thread.join()
         self._draw(done=done)
@@ -166,7 +169,7 @@ class _Watcher:
             self._draw(done=False)
 
     def _draw(self, *, done: bool) -> None:
-        with contextlib.suppress(Exception):  # what is wrong with Spark, the job itself tells
+        with contextlib.suppress(Exception):  # the job itself reports what is wrong with Spark
             now, tasks = self._look(), self._tasks
             tasks_done, stages_done = (
                 (now.tasks, now.stages) if done else (now.tasks_done, now.stages_done)

@@ -1,4 +1,4 @@
-"""Bring what partitions gave together by a key, so that combining it is divided too."""
+"""The results of partitions brought together by a key, so that combining them is divided too."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ __all__ = ["ShuffledOrigin"]
 _DDL: Final = f"bucket int, {CHUNK_DDL}"
 _SCHEMA: Final[ArrowSchema] = pa.schema([("bucket", pa.int32()), *CHUNK_SCHEMA])
 _MOST_WAITING: Final = 1024
-"""Items that wait for others of their bucket, so that pickles are not too small."""
+"""The most items that wait for others of their bucket, so that pickles are not too small."""
 
 _MOST: Final = 4096
-"""Buckets; each holds items that wait, in each task."""
+"""The number of buckets; each has items that wait, in each task."""
 
 _SPREAD: Final = 0x9E3779B1
-"""2**32 divided by the golden ratio: hashes times this are spread evenly over 32 bits, be they
-one after the other or all multiples of a number."""
+"""2**32 divided by the golden ratio: hashes times this are spread evenly over 32 bits, even
+consecutive ones or multiples of a number."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ShuffleTask:
-    """Runs stages in a partition, and divides what they give into buckets by a key.
+    """Runs stages in a partition, and divides the results into buckets by a key.
 
     Attributes:
         reader: the pickled `Reader`.
-        program: the pickled `RemoteProgram`, and the function that gives the key of an item.
-        buckets: for each of them, the integer by which Spark brings it to a partition of its own.
-        client: whose flow it is; see `held`.
+        program: the pickled `RemoteProgram`, and the function that returns the key of an item.
+        buckets: for each of them, the integer by which Spark puts it in a separate partition.
+        client: the process of the flow; see `held`.
     """
 
     reader: bytes
@@ -78,7 +78,7 @@ class ShuffleTask:
     def _run(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         reader: Reader = pickle.loads(self.reader)
         program: RemoteProgram
-        by: Callable[[Any], object]  # Any: what the stages give
+        by: Callable[[Any], object]  # Any: the results of the stages
         program, by = pickle.loads(self.program)
         checksums: list[int] = []
         read: dict[int, int] = {}
@@ -116,12 +116,12 @@ class ShuffleTask:
 
 @final
 class ShuffledOrigin(Origin):
-    """What stages make of other rows, in partitions where all that has the same key has met.
+    """The results of stages for other rows, in partitions where all results of a key have met.
 
     Args:
         origin: the rows.
         program: the stages that run before.
-        by: the key of what they give.
+        by: returns the key of a result.
 
     Raises:
         NotPicklableError: if the stages cannot be sent to the cluster.
@@ -193,7 +193,7 @@ class ShuffledOrigin(Origin):
             return ShuffleTask(pickled, self._pickled, buckets, client)
 
         df = opened.mapped(task, _DDL)
-        # How many partitions there are to be, Spark decides when it knows how much there is.
+        # Spark decides the number of partitions when it knows the size.
         df = divided(df, "bucket")
         needs = (self._program, *opened.readers)
         return Opened(df.drop("bucket"), ChunkReader(needs))
@@ -203,7 +203,7 @@ class ShuffledOrigin(Origin):
 
 
 def _partitions_behind_a_shuffle(session: SparkSession) -> int:
-    """How many Spark makes, before it joins small ones."""
+    """Return how many Spark makes, before it joins small ones."""
 
     def setting(name: str, default: str) -> str:
         return str(session.conf.get(f"spark.sql.{name}", default)).lower()

@@ -1,4 +1,4 @@
-"""What a job does about slots: it gives up those that others need, and tells if it gets none."""
+"""The slots of a job: it gives up those that others need, and reports if it gets none."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def look_after_slots(
     end: Callable[[], object] = bool,
     leave: Callable[[], bool] = bool,
 ) -> None:
-    """Start a thread that does so until the job is over.
+    """Start a thread that does so until the job has ended.
 
     Args:
-        cluster: what the job runs on.
-        receiver: reads what its tasks send.
-        backlog: that of `receiver`.
-        what: what the job is called in messages.
-        own: gives the tag or the group of its jobs.
-        end: called when the job is given up, to end what runs on the cluster.
-        leave: lets the tasks leave until somebody asks; False if they cannot.
+        cluster: the cluster that the job runs on.
+        receiver: reads the items of its tasks.
+        backlog: the backlog of `receiver`.
+        what: the name of the job, for messages.
+        own: returns the tag or the group of its jobs.
+        end: called when the job is given up, to end its tasks on the cluster.
+        leave: lets the tasks leave until items are requested; returns False if they cannot.
     """
 
     def give_up() -> None:
@@ -64,12 +64,12 @@ def look_after_slots(
 
 
 def is_starved(cluster: Cluster, own: str, what: str) -> bool:
-    """Whether nobody knows if jobs get no slot; if they get none, a warning says who holds them.
+    """Return whether it is unknown if jobs get a slot; if they get none, log who holds them.
 
     Args:
-        cluster: what they run on.
+        cluster: the cluster that they run on.
         own: their tag or group.
-        what: what they are called in messages.
+        what: their name, for messages.
     """
     holders = cluster.holders(own)
     if holders is None:

@@ -1,4 +1,4 @@
-"""Where the rows of a streaming query come from."""
+"""The origin of the rows of a streaming query."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ class StreamOrigin(FrameRows):
 
     Args:
         df: the rows.
-        as_: what an item is; see `RowReader`.
-        settings: how the query runs.
-        reader: what makes items of the rows, if they are pickled ones; else None.
+        as_: the type of an item; see `RowReader`.
+        settings: the settings of the query.
+        reader: makes items of the rows, if they are pickled ones; else None.
         verify: see `readable`.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
-        UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is not a stream.
+        UnsupportedTypeError: if a column has a type without a counterpart in Arrow, or `df` is not
+            a stream.
     """
 
     __slots__ = ("_given", "_settings", "_verify")
@@ -78,12 +79,12 @@ class StreamOrigin(FrameRows):
     def job(
         self, program: RemoteProgram | None, name: str, *, consumer: str | None = None
     ) -> StreamJob:
-        """The query's own name counts, if it has one.
+        """Return the job; the query's own name counts, if it has one.
 
         Args:
-            program: as there.
-            name: as there.
-            consumer: the operator that deals with the micro-batches, if there is one.
+            program: see `Runs.job`.
+            name: see `Runs.job`.
+            consumer: the operator that handles the micro-batches, if there is one.
         """
         stages = [stage.name for stage in program.stages] if _has_stages(program) else []
         settings = self._settings.after(*stages, *([] if consumer is None else [consumer]))
@@ -91,20 +92,20 @@ class StreamOrigin(FrameRows):
 
     @property
     def chunked(self) -> bool:
-        """Whether the rows are of pickled items."""
+        """Whether the rows are pickled items."""
         return isinstance(self._reader, ChunkReader)
 
     @property
     def settings(self) -> StreamSettings:
-        """How its query runs."""
+        """The settings of its query."""
         return self._settings
 
     def behind(self, name: str) -> StreamOrigin:
-        """The same rows, if they are columns, known as what the operator of this name has made."""
+        """Return the same rows, if they are columns, as those of the operator of this name."""
         return StreamOrigin(self._given, self.as_, self._settings.after(name), verify=self._verify)
 
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> StreamOrigin:
-        """The rows that `change` makes of the whole DataFrame, in Catalyst.
+        """Return the rows that `change` makes of the whole DataFrame, in Catalyst.
 
         Raises:
             SchemaMismatchError: if its columns do not fit `as_`.
@@ -124,18 +125,18 @@ def _has_stages(program: object) -> TypeIs[Program[Any, Any]]:  # Any: of items 
 
 
 Deal = Callable[[StreamJob, int, "BatchItems"], bool]
-"""What is done with a micro-batch: gets the query, its number and the items; True if it was
-done, and False if it had been before."""
+"""Handles a micro-batch: called with the query, its number and the items; returns True if it was
+handled, and False if it had been before."""
 
 
 @final
 class EachBatch(Runs):
-    """A stream whose micro-batches are dealt with as a whole.
+    """A stream whose micro-batches are handled as a whole.
 
     Args:
         origin: the stream.
-        deal: what is done with each.
-        name: of the operator.
+        deal: handles each of them.
+        name: the name of the operator.
     """
 
     __slots__ = ("_deal", "_name", "_origin")
@@ -147,7 +148,7 @@ class EachBatch(Runs):
 
     @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """The items of the job are of `MicroBatch`."""
+        """Return the job, with items of `MicroBatch`."""
         job = self._origin.job(program, name, consumer=self._name)
         return _EachBatchJob(job, self._deal, self._name)
 
@@ -156,15 +157,15 @@ class EachBatch(Runs):
 
 
 class _CutError(FlowError):
-    """The flow was cancelled while a micro-batch was being read: there are not all of its items."""
+    """The flow was cancelled while a micro-batch was being read: its items are not complete."""
 
 
 @final
 class BatchItems:
-    """The items of a micro-batch, one by one, and once. Raises when it was cut by a cancel.
+    """The items of a micro-batch, one by one, and once. Raises when a cancel cut it.
 
     Attributes:
-        count: how many were asked for.
+        count: how many were requested.
     """
 
     __slots__ = ("_delivery", "_items", "count")
@@ -181,7 +182,7 @@ class BatchItems:
         self.check()
 
     def check(self) -> None:
-        """Raise if what was read may not be all of it; nothing must be committed then."""
+        """Raise if the items may not be complete; then nothing may be committed."""
         if self._delivery.cut():
             raise _CutError(
                 f"the flow was cancelled while micro-batch {self._delivery.batch_id} was being "
@@ -189,7 +190,7 @@ class BatchItems:
             )
 
     def drain(self) -> None:
-        """Take what was not wanted: Spark's job ends only when all of it was taken."""
+        """Take the rest: Spark's job ends only when everything was taken."""
         for _ in self._items:
             pass
 
@@ -208,7 +209,7 @@ class _EachBatchJob:
             yield self._dealt(delivery)
 
     def _dealt(self, delivery: Delivery) -> Iterator[MicroBatch]:
-        """Deals with it when it is asked for the only item."""
+        """Handle it when the only item is requested."""
         items = BatchItems(delivery)
         delivery.in_use = True
         try:

@@ -46,10 +46,11 @@ Prepare = Callable[["DataFrame", int], "DataFrame"]
 _WHAT: Final = "the streaming query"
 _STOPPED: Final = "the streaming query was stopped by someone else"
 _TAKE_OVER_S: Final = 2.0
-"""How long after the end of a query another one with its checkpoint may still be about to start."""
+"""How long after the end of a query another one with its checkpoint may still be about to start, in
+seconds."""
 _LOOK_S: Final = 0.02
 _ACTIVE_S: Final = 0.5
-"""How often to look whether the query of a micro-batch that nobody acknowledges is active."""
+"""How often to check whether the query of an unacknowledged micro-batch is active, in seconds."""
 _STOPS_WITHIN_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.02
 
@@ -57,14 +58,14 @@ _LOOK_EVERY_S: Final = 0.02
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSettings:
-    """How a streaming query runs.
+    """The settings of a streaming query.
 
     Attributes:
-        name: of the query, in Spark's tools and in its checkpoint.
-        checkpoint: where Spark keeps how far it is; None takes a temporary one.
-        trigger: what `DataStreamWriter.trigger` is given.
-        output_mode: what `DataStreamWriter.outputMode` is given.
-        stages: the names of what was done with the rows of the source already.
+        name: the name of the query, in Spark's tools and in its checkpoint.
+        checkpoint: where Spark keeps its position; None takes a temporary folder.
+        trigger: the argument of `DataStreamWriter.trigger`.
+        output_mode: the argument of `DataStreamWriter.outputMode`.
+        stages: the names of stages that ran on the rows of the source already.
     """
 
     name: str | None
@@ -74,23 +75,23 @@ class StreamSettings:
     stages: tuple[str, ...] = ()
 
     def after(self, *names: str) -> StreamSettings:
-        """The settings for what comes of the rows behind more stages."""
+        """Return the settings for the rows behind more stages."""
         return replace(self, stages=self.stages + names)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class BatchTask:
-    """What Spark calls for each micro-batch: the stages run on it, and it waits to be consumed.
+    """The function for each micro-batch: it runs the stages, and waits for the consumer.
 
     Attributes:
         reader: the pickled reader of its rows.
         program: the pickled stages; None takes the rows as they are.
         target: where the subscriber's driver listens.
-        prepare: gets the rows and the number of the micro-batch when it is wanted, and gives the
-            rows to hand over; None hands over those of the micro-batch.
-        client: whose flow it is; None if the query is in its own process.
-        name: of the query.
+        prepare: called with the rows and the number of the micro-batch when it is requested;
+            returns the rows to hand over; None hands over those of the micro-batch.
+        client: the process of the flow; None if the query is in its own process.
+        name: the name of the query.
     """
 
     reader: bytes
@@ -101,7 +102,7 @@ class BatchTask:
     name: str | None = None
 
     def __reduce__(self) -> tuple[Callable[..., BatchTask], tuple[object, ...]]:
-        """How a process of a Spark Connect server gets it."""
+        """Pickle for a process of a Spark Connect server."""
         return _arrived, tuple(getattr(self, part.name) for part in fields(self))
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
@@ -117,7 +118,7 @@ class BatchTask:
                     raise
                 handover.finish((row[0], row[1], row[2], row[3]) for row in rows)
         except SparkJobError:
-            raise  # it has been told
+            raise  # it was reported
         except Exception as error:
             # Without Java's own traces: Spark searches the text by a regular expression, for which
             # its stack is too small.
@@ -125,7 +126,10 @@ class BatchTask:
 
 
 def _arrived(*parts: Any) -> BatchTask:  # Any: of `BatchTask`
-    """In a process of a Spark Connect server: the function of a query, which ends with `client`."""
+    """Return the function of a query, which ends with `client`.
+
+    In a process of a Spark Connect server.
+    """
     task = BatchTask(*parts)
     if task.client is not None and task.name is not None:
         from pyspark.sql import SparkSession
@@ -141,7 +145,7 @@ def _arrived(*parts: Any) -> BatchTask:  # Any: of `BatchTask`
 
 
 def _end_with(client: Client, name: str, session: SparkSession) -> None:
-    """Stop the query `name` when `client` has gone: no micro-batch may come that would tell it."""
+    """Stop the query `name` when `client` has gone, even if no micro-batch comes."""
     with closing(Hold(client)) as hold:
         while not hold.is_gone():
             time.sleep(_ACTIVE_S)
@@ -154,11 +158,12 @@ _INTERRUPTED: Final = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling stop(): "
     "java.lang.InterruptedException"
 )
-"""What Spark looks for in the text of an error: a query that is being stopped then ends well."""
+"""Texts by which Spark recognises an error of a query that is being stopped, which then ends
+well."""
 
 
 def told(error: Exception) -> str:
-    """What is said of `error` in the text that Spark gets."""
+    """Return the text for `error` that Spark gets."""
     text = short(error)
     if SAYS not in text:
         text = f"{type(error).__name__}: {text}"
@@ -172,8 +177,8 @@ class Delivery:
 
     Attributes:
         batch_id: its number; a replayed one has the same.
-        cut: tells whether the flow was cancelled, so that the items may end too early.
-        in_use: whether an action deals with it: a query that is stopped waits for its end.
+        cut: returns whether the flow was cancelled, so that the items may end too early.
+        in_use: whether an action is handling it: a query that is stopped waits for its end.
     """
 
     __slots__ = ("_decode", "_line", "_receiver", "batch_id", "cut", "in_use")
@@ -189,18 +194,18 @@ class Delivery:
         self._decode: Final = decode
 
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
-        with contextlib.suppress(OSError):  # the query is gone, and says why
+        with contextlib.suppress(OSError):  # the query is gone, and reports why
             self._line.start(self._receiver.target.port)
         while (batch := self._receiver.next_batch()) is not None:
             yield self._decode(batch)
 
     def acknowledge(self) -> None:
-        """Let Spark commit it. What then happens to the query, its end will tell."""
+        """Let Spark commit it. The end of the query shows what happens then."""
         self._line.acknowledge()
 
 
 class _Query(Protocol):
-    """What this needs of PySpark's ``StreamingQuery``, classic or Connect."""
+    """The needed part of PySpark's ``StreamingQuery``, classic or Connect."""
 
     @property
     @abstractmethod
@@ -232,17 +237,16 @@ class StreamJob:
     """A streaming query, from its start to its end.
 
     Iterating gives lists (or other iterables) of items. The query starts when the first one is
-    asked for. A micro-batch is acknowledged when the one who iterates asks for more than it holds,
-    and until then Spark neither commits it nor plans the next: that is the demand. Leaving the
-    iteration early, or `cancel` from any thread, stops the query; the micro-batch at hand is not
-    committed.
+    requested. A micro-batch is acknowledged when the reader requests more than it has, and until
+    then Spark neither commits it nor plans the next: that is the demand. Leaving the iteration
+    early, or `cancel` from any thread, stops the query; the current micro-batch is not committed.
 
     Args:
         df: a streaming DataFrame.
         reader: makes items of its rows.
-        as_: what items are made of rows that no stage has read; see `RowReader`.
+        as_: the type of items made of rows that no stage has read; see `RowReader`.
         program: the stages to run where the rows are; None takes the rows as they are.
-        settings: how the query runs.
+        settings: the settings of the query.
         prepare: see `BatchTask`.
 
     Raises:
@@ -304,7 +308,7 @@ class StreamJob:
 
     @property
     def endless(self) -> bool:
-        """Whether it waits for more when it has taken all that there is."""
+        """Return whether it waits for more when it has taken everything."""
         return "availableNow" not in self._settings.trigger
 
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
@@ -312,7 +316,7 @@ class StreamJob:
             yield from delivery
 
     def deliveries(self) -> Generator[Delivery, None, None]:
-        """The micro-batches, each acknowledged when the next one is asked for."""
+        """Yield the micro-batches, each acknowledged when the next one is requested."""
         with explaining(_WHAT), self._cluster.answering(_WHAT):
             listener = self._start()
         if listener is None:
@@ -329,17 +333,17 @@ class StreamJob:
             self.cancel()
 
     def query_id(self) -> str:
-        """Spark's id of the running query: it stays the same as long as the checkpoint."""
+        """Return Spark's id of the running query: it stays the same as long as the checkpoint."""
         self._begun.wait()
         return "" if self._query is None else str(self._query.id)
 
     @property
     def checkpoint(self) -> str | None:
-        """Where Spark keeps how far it is."""
+        """Return where Spark keeps its position."""
         return self._settings.checkpoint
 
     def fingerprint(self, batch_id: int) -> str:
-        """What tells the rows of a micro-batch at hand from others; "" without a checkpoint."""
+        """Return a digest of the rows of the current micro-batch; "" without a checkpoint."""
         known = self._fingerprints
         return "" if known is None else known.of(batch_id)
 
@@ -362,7 +366,7 @@ class StreamJob:
             ).start()
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait until the query has ended; False if `timeout_s` seconds passed before."""
+        """Wait until the query has ended; return False if `timeout_s` seconds passed before."""
         with self._lock:
             if self._listener is None:
                 return True
@@ -380,7 +384,7 @@ class StreamJob:
         return listener
 
     def _run(self, listener: BatchListener) -> None:
-        """In a thread of its own: the query, from its start to its end."""
+        """Run the query, from its start to its end; in a separate thread."""
         error: BaseException | None = None
         try:
             with self._cluster.answering(_WHAT):
@@ -388,7 +392,7 @@ class StreamJob:
                 query = self._started(listener)
                 if query is not None:
                     query.awaitTermination()
-        except BaseException as raised:  # a thread has nobody to propagate to
+        except BaseException as raised:  # an error in a thread has no caller to propagate to
             error = explained(raised, _WHAT)
         self._begun.set()
         self._terminated.set()
@@ -397,18 +401,18 @@ class StreamJob:
         if receiver is not None:
             error = cause_of(receiver) or error
         unread = line is not None and not line.acknowledged
-        # One that takes what there is, and has, was not stopped: nobody is looked for.
+        # A query that takes what there is, and has, was not stopped: no cause is looked for.
         whole = error is not None or self._stop() or not (self.endless or unread)
         stopped = None if whole else self._stopped()
         if receiver is not None:
-            # Whoever reads the micro-batch at hand hears of it; one that is complete ignores it.
+            # The reader of the current micro-batch gets the error; a complete one ignores it.
             receiver.fail(error or stopped or SparkJobError(_STOPPED))
         taken_over = self.endless and isinstance(stopped, CheckpointConflictError)
         self._handed.put(_Ended(error or (stopped if taken_over or unread else None)))
         self._close()
 
     def _stopped(self) -> FlowError:
-        """What to say of a query that has ended by itself, if it had more to give."""
+        """Return the error for a query that has ended by itself, if it had more to give."""
         query, checkpoint = self._query, self._settings.checkpoint
         if query is not None and checkpoint is not None and self._is_taken_over(query):
             return CheckpointConflictError(
@@ -425,9 +429,9 @@ class StreamJob:
         )
 
     def _is_taken_over(self, query: _Query) -> bool:
-        """Whether another query goes on from the checkpoint of `query`, which has ended.
+        """Return whether another query continues from the checkpoint of `query`, which has ended.
 
-        Spark lists it only when the older one has ended, so that one has to look again.
+        Spark lists it only when the older one has ended, so this has to look again.
         """
         until = time.monotonic() + _TAKE_OVER_S
         while True:
@@ -452,7 +456,7 @@ class StreamJob:
             writer = writer.trigger(**settings.trigger)
         client, name = self._cluster.client(), settings.name
         if client is not None:
-            name = name or new_tag()  # by which the process of the server finds it
+            name = name or new_tag()  # the process of the server finds it by that
         if name is not None:
             writer = writer.queryName(name)
         task = BatchTask(self._reader, self._program, listener.target, self._prepare, client, name)
@@ -469,7 +473,7 @@ class StreamJob:
         return query
 
     def _serve(self, listener: BatchListener) -> None:
-        """In a thread of its own: one micro-batch after the other is taken in."""
+        """Take in one micro-batch after the other; in a separate thread."""
         bind, advertised = self._cluster.addresses()
         speculation = self._cluster.speculates()
         while (line := listener.next_line()) is not None:
@@ -494,7 +498,7 @@ class StreamJob:
             try:
                 results = line.outcome()
             except OSError:
-                continue  # the query is gone, and says why
+                continue  # the query is gone, and reports why
             if results is not None:
                 receiver.finish(results)
                 self._look_after(line, delivery)
@@ -502,8 +506,8 @@ class StreamJob:
     def _look_after(self, line: BatchLine, delivery: Delivery) -> None:
         """Wait until a micro-batch has ended whose job has: by now Spark cannot end it any more.
 
-        `stop` and the start of another query with the checkpoint wait for it, though nobody may
-        ask for more.
+        `stop` and the start of another query with the checkpoint wait for it, though no more may be
+        requested.
         """
         while not line.wait(_ACTIVE_S):
             if not (delivery.in_use or self._is_active()):
@@ -512,19 +516,19 @@ class StreamJob:
 
     def _is_active(self) -> bool:
         query = self._query
-        with contextlib.suppress(Exception):  # the query has ended, which `_run` hears of
+        with contextlib.suppress(Exception):  # the query has ended, which `_run` notices
             return query is None or query.isActive
         return True
 
     def _run_id(self) -> str:
-        """The group of the jobs of the query."""
+        """Return the group of the jobs of the query."""
         return "none yet" if self._query is None else str(self._query.runId)
 
     def _end(self, query: _Query | None) -> None:
-        if query is None:  # it is being started, and whoever starts it sees that it is to stop
+        if query is None:  # it is being started, and the starting thread sees that it has to stop
             return
-        # `stop` waits for the function, which waits for an acknowledgement: it is told that there
-        # will be none, but only when the query knows that it is to stop.
+        # `stop` waits for the function, which waits for an acknowledgement: it is refused, but only
+        # when the query knows that it has to stop.
         threading.Thread(target=_stop, args=(query,), name="flow-spark-stop", daemon=True).start()
         deadline = time.monotonic() + _STOPS_WITHIN_S
         with contextlib.suppress(Exception):
@@ -543,7 +547,7 @@ class StreamJob:
 
 @final
 class WholeBatches:
-    """A streaming query as a job that gives one thing of each micro-batch, when it is asked for it.
+    """A streaming query as a job that gives one result of each micro-batch, on request.
 
     Args:
         job: the query.
@@ -564,5 +568,5 @@ class WholeBatches:
 
 
 def _stop(query: _Query) -> None:
-    with contextlib.suppress(Exception):  # how it ends, whoever waits for its end is told
+    with contextlib.suppress(Exception):  # the thread that waits for its end gets the error
         query.stop()

@@ -1,4 +1,4 @@
-"""What runs on an executor: one function for ``mapInArrow``, around the stages of a flow."""
+"""The code on an executor: one function for ``mapInArrow``, around the stages of a flow."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ __all__ = [
 ]
 
 COUNTS_DDL: Final = "partition int, task bigint, rows bigint, batches bigint"
-"""The columns of what a pushing job returns: one row for each partition."""
+"""The columns of the result of a pushing job: one row for each partition."""
 
 CHUNK_DDL: Final = "kind int, payload binary, checksums binary"
-"""The columns of a DataFrame of pickled items: how they are pickled, they themselves, and the
-checksums of the rows that were read for them."""
+"""The columns of a DataFrame of pickled items: their encoding, the items, and the checksums of the
+rows that were read for them."""
 
 CHUNK_SCHEMA: Final[ArrowSchema] = pa.schema(
     [("kind", pa.int32()), ("payload", pa.binary()), ("checksums", pa.binary())]
@@ -80,17 +80,17 @@ class RemoteProgram(Protocol):
 
     @abstractmethod
     def iterate(self, source: Iterator[Any], /) -> Iterator[Any]:
-        """The items that come of those of `source`."""
+        """Return the results for the items of `source`."""
 
 
 class Reader(Readable, Protocol):
-    """Makes items of Arrow batches. Picklable."""
+    """Makes items of Arrow batches. It can be pickled."""
 
     __slots__ = ()
 
     @abstractmethod
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """What shows that a retry reads `batch` again; nothing, if it always does."""
+        """Return values that show that a retry reads `batch` again; none, if it always does."""
 
 
 @final
@@ -99,7 +99,7 @@ class ChunkReader(Reader):
     """Reads items that were pickled by the driver or by another task.
 
     Attributes:
-        needs: whatever has to be unpickled before the items can be: their classes, if a worker
+        needs: objects that have to be unpickled before the items can be: their classes, if a worker
             could not import them.
     """
 
@@ -116,22 +116,24 @@ class ChunkReader(Reader):
 
     @override
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """Those of the rows that the items were made of.
+        """Return those of the rows that the items were made of.
 
-        The items themselves, and how many are in a chunk, may be others each time.
+        The items themselves, and their number in a chunk, may differ each time.
         """
         return _unpacked(batch)
 
 
 @final
 class LastReader(Reader):
-    """Reads what stages gave where the rows are; or runs them over nothing, if no task ran there.
+    """Reads the results of stages on the cluster.
 
-    Spark makes no task of no rows, and stages may give items at the end all the same.
+    Or runs the stages over nothing, if no task ran there.
+
+    Spark makes no task of no rows, and stages may still give items at the end.
 
     Args:
         program: the stages.
-        needs: as in `ChunkReader`.
+        needs: see `ChunkReader`.
     """
 
     __slots__ = ("_needs", "_program", "_ran")
@@ -143,7 +145,7 @@ class LastReader(Reader):
 
     @override
     def __call__(self, batch: ArrowBatch, /) -> Iterator[Any]:
-        """The row of `last_row` comes last."""
+        """Read a batch; the row of `last_row` comes last."""
         kinds, payloads = batch.column("kind").to_pylist(), batch.column("payload").to_pylist()
         for kind, payload in zip(kinds, payloads, strict=True):
             if kind != Kind.END:
@@ -155,7 +157,7 @@ class LastReader(Reader):
 
     @override
     def item(self, batch: ArrowBatch, index: int, /) -> object:
-        """The stages do not run again."""
+        """Return the item; the stages do not run again."""
         raise StopIteration
 
     @override
@@ -164,7 +166,7 @@ class LastReader(Reader):
         return _unpacked(batch)
 
     def __reduce__(self) -> tuple[type[LastReader], tuple[RemoteProgram, tuple[object, ...]]]:
-        """Pickle what it was made of."""
+        """Pickle by its arguments."""
         return LastReader, (self._program, self._needs)
 
 
@@ -173,22 +175,22 @@ _NOTHING: Final = pickle.dumps([])
 
 
 def last_row() -> ArrowBatch:
-    """The row behind all others for a `LastReader`."""
+    """Return the row behind all others for a `LastReader`."""
     return to_chunk(Kind.END, b"last")
 
 
 def to_chunk(kind: Kind, payload: bytes, checksums: Iterable[int] = ()) -> ArrowBatch:
-    """One row for a `ChunkReader`; `checksums` are those of rows that were read for it."""
+    """Return one row for a `ChunkReader`; `checksums` are those of rows that were read for it."""
     return pa.record_batch(chunk_row(kind, payload, checksums), schema=CHUNK_SCHEMA)
 
 
 def chunk_row(kind: Kind, payload: bytes, checksums: Iterable[int]) -> list[list[Any]]:
-    """As `to_chunk`, the columns."""
+    """Return the columns of `to_chunk`."""
     return [[int(kind)], [payload], [packed(checksums)]]
 
 
 def packed(checksums: Iterable[int]) -> bytes:
-    """Checksums, as a chunk has them."""
+    """Return checksums in the form for a chunk."""
     return b"".join(map(_CHECKSUM.pack, checksums))
 
 
@@ -199,20 +201,20 @@ def _unpacked(batch: ArrowBatch) -> Iterator[int]:
 
 
 def no_items() -> ArrowBatch:
-    """One row for a `ChunkReader`, which it makes no items of."""
+    """Return one row for a `ChunkReader` that has no items."""
     return to_chunk(Kind.PICKLE, _NOTHING)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class PushTask:
-    """Runs the stages and pushes what comes out to the driver.
+    """Runs the stages and pushes the results to the driver.
 
     Attributes:
         reader: the pickled `Reader`.
         program: the pickled `RemoteProgram`; None sends the rows as they are.
         target: where the driver listens.
-        branch: which of the united DataFrames it reads.
+        branch: the united DataFrame that it reads.
         branches: how many there are. Spark may read a partition of each in one task.
     """
 
@@ -223,7 +225,7 @@ class PushTask:
     branches: int = 1
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
-        """The function for ``mapInArrow``; gives one batch of one row."""
+        """Run the function for ``mapInArrow``; yield one batch of one row."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -252,7 +254,7 @@ class PushTask:
         except ChannelError:
             raise
         except Exception as error:
-            # What the executor's end has caused says nothing about the flow.
+            # Errors due to the executor's end say nothing about the flow.
             if not batches.lost:
                 push.fail(dump_error(error))
             raise
@@ -262,14 +264,14 @@ class PushTask:
 @final
 @dataclass(frozen=True, slots=True)
 class LoweredTask:
-    """Runs the stages and leaves what comes out on the cluster.
+    """Runs the stages and leaves the results on the cluster.
 
     Attributes:
         reader: the pickled `Reader`.
         program: the pickled `RemoteProgram`; None leaves items as they are.
         schema: the pickled `ItemSchema` of the columns that items become; None for pickled chunks.
         tells: whether a row at the end of the chunks says that this has run; see `LastReader`.
-        client: whose flow it is; see `held`.
+        client: the process of the flow; see `held`.
     """
 
     reader: bytes
@@ -300,7 +302,7 @@ class LoweredTask:
         for chunk in chunks(items, TaskSender(), position.tell):
             yield to_chunk(chunk.kind, chunk.payload, checksums)
             checksums.clear()
-        # What was read behind the last item counts too: with the last chunk, or after it.
+        # Rows that were read behind the last item count too: with the last chunk, or after it.
         if self.tells:
             yield to_chunk(Kind.END, _RAN, checksums)
         elif checksums:
@@ -335,14 +337,14 @@ class _Input:
 
 
 def whole(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
-    """`batches`, failing if they were cut because the executor has gone."""
+    """Yield `batches`; fail if they were cut because the executor has gone."""
     return iter(_Input(batches))
 
 
 def noting(
     batches: Iterable[ArrowBatch], reader: Reader, note: Callable[[int], object]
 ) -> Iterator[ArrowBatch]:
-    """`batches`, each when `note` has got its checksums."""
+    """Yield `batches`, each when `note` has got its checksums."""
     for batch in batches:
         for checksum in reader.checksums(batch):
             note(checksum)
@@ -350,7 +352,7 @@ def noting(
 
 
 def partition_of_task() -> int:
-    """The number of the partition that the task of this thread has; -1 outside of tasks."""
+    """Return the number of the partition of this thread's task; -1 outside of tasks."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -384,7 +386,7 @@ def _push_items(items: Iterator[Any], push: Push, position: Position) -> int:
 
 
 def _skip(items: Iterator[Any], count: int) -> int:
-    """Drop what earlier attempts have delivered; how much there was of it."""
+    """Drop items that earlier attempts have delivered; return how many there were."""
     dropped = itertools.count()
     collections.deque(zip(itertools.islice(items, count), dropped, strict=False), maxlen=0)
     return next(dropped)
@@ -393,7 +395,7 @@ def _skip(items: Iterator[Any], count: int) -> int:
 def _push_arrow(
     batches: Iterable[ArrowBatch], reader: RowReader, push: Push, partition: int
 ) -> int:
-    """Send Spark's own batches, with the columns that are wanted, cut to a bounded size."""
+    """Send Spark's own batches, with the needed columns, cut to a bounded size."""
     skipped = count = 0
     known = False
     for whole in in_partition_order(batches):

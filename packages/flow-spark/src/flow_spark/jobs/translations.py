@@ -1,4 +1,4 @@
-"""What the core's stages become over several partitions: a part in each, and what combines them.
+"""Translations of the core's stages for several partitions: a part in each, and one to combine.
 
 Stages of others have translations in the registry (`flow_core.plugins.TranslationSpec`).
 """
@@ -47,12 +47,12 @@ from flow_core.stages import (
 
 __all__ = ["ORDER_IS_NO_MATTER", "UNORDERED", "translated"]
 
-_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
 ORDER_IS_NO_MATTER: Final = frozenset(
     {TAKE, REDUCE, REDUCE_FROM, COLLECT, COLLECT_PARTS, TO_DICT, TO_DICT_OF, BUFFER_WITH_COUNT}
 )
-"""On an unordered flow these mean: any so many items, once or again and again, any order of
+"""On an unordered flow these mean: any such number of items, once or again and again, any order of
 combining, and any of the items with the same key."""
 
 UNORDERED: Final = frozenset({REDUCE_BY_KEY, REDUCE_BY_KEY_OF, COUNT_BY_KEY})
@@ -87,10 +87,10 @@ _value_of: Final = operator.itemgetter(1)
 
 
 def translated(stage: _AnyStage) -> Translation | None:
-    """What `stage` becomes; None if all items have to be in one place for it.
+    """Return the translation of `stage`; None if it needs all items in one place.
 
     Raises:
-        PluginError: if the translation of a plugin cannot be imported, or gives something else.
+        PluginError: if the translation of a plugin cannot be imported, or is not a `Translation`.
     """
     translate = _TRANSLATIONS.get(stage.template)
     found = plugin_host().translate(stage) if translate is None else translate(stage)
@@ -114,7 +114,7 @@ def _count(stage: _AnyStage) -> Translation:
 
 
 def _reduce_from(_: _AnyStage) -> None:
-    """None: its accumulator takes an accumulation and an item, and cannot combine two of those."""
+    """Return None: its accumulator cannot combine two accumulated values."""
 
 
 def _sum(stage: _AnyStage) -> Translation:
@@ -130,7 +130,7 @@ def _average(stage: _AnyStage) -> Translation:
 
 
 def _over_answers(template: Template) -> Callable[[_AnyStage], Translation]:
-    """Whether `template` is true of the answers of the partitions."""
+    """Return whether `template` is true for the answers of the partitions."""
     return lambda stage: Translation((stage,), (Stage(template, bool),))
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UnitedOrigin", "in_one_place", "in_their_order"]
 
-_AnyProgram = Program[Any, Any]  # Any: what comes in and out is only known to its stages
+_AnyProgram = Program[Any, Any]  # Any: only its stages know the types
 
 
 @final
@@ -44,7 +44,7 @@ class StagedReader(Reader):
 
     Attributes:
         reader: makes the items.
-        program: the stages; they remember nothing from batch to batch.
+        program: the stages; they keep no state from batch to batch.
     """
 
     reader: Reader
@@ -56,7 +56,7 @@ class StagedReader(Reader):
 
     @override
     def item(self, batch: ArrowBatch, index: int, /) -> object:
-        """The stages do not run again."""
+        """Return the item; the stages do not run again."""
         raise StopIteration
 
     @override
@@ -65,16 +65,18 @@ class StagedReader(Reader):
 
 
 def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
-    """What stages make of rows that have to be in one place for some of them; on the cluster.
+    """Return the results of stages for rows that have to be in one place for some of them.
+
+    On the cluster.
 
     Args:
         opened: the rows.
         parts: the stages.
-        session: where they are.
+        session: the session of the rows.
     """
     remote, local = _AnyProgram(parts.remote), _AnyProgram(parts.local)
     nothing = frame_of(session, pa.Table.from_batches([no_items()], schema=CHUNK_SCHEMA))
-    # A row that is always there: Spark makes no task of no rows, and so no count of them.
+    # A row that is always there: without rows Spark makes no task, and so no count of them.
     partial = divided(lowered_all(opened, remote, None).union(nothing), 1)
     needs = (remote, *opened.readers)
     return Opened(lowered(partial, ChunkReader(needs), local, None), ChunkReader((*needs, local)))
@@ -83,12 +85,14 @@ def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
 def in_their_order(
     opened: Opened, stages: tuple[Stage[Any, Any], ...], session: SparkSession
 ) -> Opened:
-    """What stages make of the rows of the only partition; also if there are none, and no task.
+    """Return the results of stages for the rows of the only partition.
+
+    Also if there are none, and no task.
 
     Args:
         opened: the rows.
-        stages: of which one may give items at the end.
-        session: where they are.
+        stages: the stages, one of which may give items at the end.
+        session: the session of the rows.
     """
     program = _AnyProgram(stages)
     last = frame_of(session, pa.Table.from_batches([last_row()], schema=CHUNK_SCHEMA))
@@ -100,8 +104,8 @@ def in_their_order(
 class UnitedOrigin(Origin):
     """The items of several origins, behind stages of each, in no order.
 
-    Rows of DataFrames that are read alike are united by Catalyst. Others stay as they are, and the
-    stages behind them run in one ``mapInArrow`` for each: only what comes of them is united.
+    Catalyst unites rows of DataFrames that are read alike. Others stay as they are, and the stages
+    behind them run in one ``mapInArrow`` for each: only their results are united.
 
     Args:
         branches: the origins, with the stages behind them.
@@ -129,14 +133,14 @@ class UnitedOrigin(Origin):
     @property
     @override
     def as_(self) -> object:
-        """That of all, if it is the same."""
+        """The common one, if all have the same."""
         kinds = [origin.as_ for origin, _ in self._branches]
         return kinds[0] if all(kind == kinds[0] for kind in kinds) else None
 
     @property
     @override
     def item_type(self) -> object:
-        """That of all, if it is the same."""
+        """The common one, if all have the same."""
         kinds = [origin.item_type for origin, _ in self._branches]
         same = all(kind == kinds[0] for kind in kinds)
         return kinds[0] if same and not any(self._stages()) else None
@@ -192,7 +196,7 @@ class UnitedOrigin(Origin):
 
 
 def _behind(opened: Opened, parts: Split, origin: Origin) -> list[Opened]:
-    """What the stages of a branch make of its rows."""
+    """Return the results of the stages of a branch for its rows."""
     rows, session = [Opened(opened.df, opened.reader), *opened.others], origin.session
     if origin.ordered and has_an_end(parts.remote + parts.local):
         return [in_their_order(opened, parts.remote + parts.local, session)]

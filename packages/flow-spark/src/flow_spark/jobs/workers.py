@@ -1,4 +1,4 @@
-"""Whether the Python workers of a session can run a flow: asked before there is a job."""
+"""The check whether the Python workers of a session can run a flow, before there is a job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["check_workers"]
 
 _KILLS: Final = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
 _IDLE: Final = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
-"""Both are those of ``spark.python.worker`` if nobody has set them."""
+"""By default, both are those of ``spark.python.worker``."""
 
 _MINE: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 _ANSWERS_WITHIN_S: Final = 10.0
@@ -43,7 +43,7 @@ def check_workers(session: SparkSession) -> None:
     if is_connect(session):
         return
     context = session.sparkContext
-    # What executors elsewhere run is not known here.
+    # The Python of executors elsewhere is not known here.
     if str(context.master).startswith("local"):
         found = _version_of(context.pythonExec)
         if found not in (None, _MINE):
@@ -52,7 +52,7 @@ def check_workers(session: SparkSession) -> None:
 
 @functools.lru_cache(maxsize=16)
 def _version_of(program: str) -> str | None:
-    """The version of Python that `program` is; None if it does not say."""
+    """Return the version of the Python `program`; None if it does not print it."""
     if program == sys.executable:
         return _MINE
     code = "import sys; print('%d.%d' % sys.version_info[:2])"

@@ -1,1 +1,1 @@
-"""What is pickled on its way to tasks and back, and what to say when it cannot be."""
+"""Pickling of functions and items for tasks and back, with its errors."""

@@ -1,4 +1,4 @@
-"""Modules that a session has sent along are found where Spark does not see to it."""
+"""Modules that a session has sent along, where Spark does not find them itself."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TAGS: Final = "spark.job.tags"
 
 
 def find_modules_of_session() -> None:
-    """Let this worker find what ``addArtifacts`` has sent; in a stream it does not (4.3.0).
+    """Let this worker find what ``addArtifacts`` has sent; in a stream it does not (Spark 4.3.0).
 
-    Such a worker has the folder of all sessions as its own, and is used again by others.
+    Such a worker has the folder of all sessions as its own, and other sessions use it again.
     """
     from pyspark import SparkFiles, TaskContext
 
@@ -34,7 +34,7 @@ def find_modules_in(folder: Path) -> None:
     """Import modules from `folder`, and no longer those from folders of other sessions beside it.
 
     Args:
-        folder: of the artifacts of a session.
+        folder: the folder with the artifacts of a session.
     """
     if str(folder) in sys.path:
         return

@@ -1,4 +1,4 @@
-"""What is used of the cloudpickle inside PySpark, with types; it has none itself."""
+"""The used part of the cloudpickle inside PySpark, with types; it has none itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         """Pickles functions and classes of some modules by value, and the rest by reference."""
 
         def reducer_override(self, obj: Any) -> Any:  # Any: as in pickle.Pickler
-            """How `obj` is pickled; NotImplemented leaves it to the usual way."""
+            """Return how `obj` is pickled; NotImplemented for the usual way."""
 
 else:
     ByValuePickler = cloudpickle.Pickler
@@ -36,8 +36,8 @@ by_value: Final[Callable[[ModuleType], None]] = _untyped.register_pickle_by_valu
 no_longer_by_value: Final[Callable[[ModuleType], None]] = _untyped.unregister_pickle_by_value
 registered_by_value: Final[Callable[[], set[str]]] = _untyped.list_registry_pickle_by_value
 
-# cloudpickle gives every class that it pickles by value an id, so that it comes back as the class
-# that it was; it has no public way to ask for it.
+# cloudpickle gives every class that it pickles by value an id, so that it comes back as the same
+# class; it has no public way to ask for it.
 class_id: Final[Callable[[type], str]] = _untyped._get_or_create_tracker_id
 class_ids: Final[MutableMapping[type, str]] = _untyped._DYNAMIC_CLASS_TRACKER_BY_CLASS
 classes_by_id: Final[MutableMapping[str, type]] = _untyped._DYNAMIC_CLASS_TRACKER_BY_ID

@@ -14,13 +14,14 @@ from flow_spark.pickling.codec import Sender, encode
 __all__ = ["FRAME_BYTES", "Chunk", "chunks"]
 
 FRAME_BYTES: Final = 512 * 1024
-"""What a batch is to have at most, in bytes; one large item may have more."""
+"""The most bytes of a batch; one large item may have more."""
 
 _FIRST_ROWS: Final = 64
 _MOST_ROWS: Final = 2048
 _MOST_OBJECTS: Final = 200
-"""Of what Python's collector has to look at, with two more objects for each item while it is taken
-apart or put together: less than the 700 new ones after which it does."""
+"""The most objects of a batch that Python's collector has to look at, with two more objects for
+each item while it is taken apart or put together: less than the 700 new ones after which it
+runs."""
 _MOST_AT_ONCE: Final = 64
 _PATIENCE_S: Final = 0.05
 
@@ -36,12 +37,12 @@ class Chunk(NamedTuple):
 def chunks(
     items: Iterator[Any], sender: Sender, tell: Callable[[Exception], object] | None = None
 ) -> Iterator[Chunk]:
-    """Encode `items`, in order. What comes before an item that fails is given before the error.
+    """Encode `items`, in order. Items before one that fails are given before the error.
 
     Args:
         items: of any type that can be pickled.
-        sender: how they are pickled.
-        tell: gets what `items` raises, before anybody else.
+        sender: pickles them.
+        tell: called with an error of `items`, before any other code.
 
     Raises:
         NotPicklableError: if an item cannot be pickled.
@@ -56,7 +57,7 @@ def chunks(
             before, since = len(chunk), now
             try:
                 chunk.extend(itertools.islice(items, min(step, size - before)))
-            except Exception as error:  # what was taken before it is in the chunk
+            except Exception as error:  # the items before it are in the chunk
                 failed = error
                 if tell is not None:
                     tell(error)
@@ -64,7 +65,7 @@ def chunks(
             if len(chunk) == before:
                 break
             now = time.monotonic()
-            # The clock is not asked for each item, but often enough to notice that items are slow.
+            # The clock is not read for each item, but often enough to notice that items are slow.
             step = min(2 * step, _MOST_AT_ONCE) if now - since < _PATIENCE_S / 8 else 1
         if chunk:
             whole = _encoded(chunk, sender)

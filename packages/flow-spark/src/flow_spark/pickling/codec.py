@@ -1,8 +1,8 @@
-"""How batches of items travel from a task to the driver.
+"""The encoding of batches of items between a task and the driver.
 
-Items that Spark itself has made stay Arrow. Items that functions have made are pickled, which is
-twice as fast as making Arrow columns of them and keeps any type; instances of plain dataclasses and
-NamedTuples travel as tuples of their fields, which is several times faster again.
+Items that Spark itself has made stay Arrow. Items of functions are pickled, which is twice as fast
+as making Arrow columns of them and keeps any type; instances of plain dataclasses and NamedTuples
+travel as tuples of their fields, which is several times faster again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ _Rows = list[tuple[Any, ...]]
 
 
 class Sender(Protocol):
-    """How classes are named to the other side, and how everything else is pickled."""
+    """Names classes for the other side, and pickles everything else."""
 
     @abstractmethod
     def reference(self, cls: type, /) -> ClassReference | None:
-        """What `find_class` finds `cls` by over there; None if nothing does."""
+        """Return the reference by which `find_class` finds `cls` over there.
+
+        None if there is none.
+        """
 
     @abstractmethod
     def dump(self, items: list[Any], /) -> bytes:
@@ -60,7 +63,7 @@ def encode(items: list[Any], sender: Sender) -> tuple[Kind, bytes]:
 
 
 def decode(kind: Kind, payload: bytes | bytearray) -> Iterable[Any]:
-    """The items of a batch that `encode` made."""
+    """Return the items of a batch that `encode` made."""
     loaded: list[Any] = pickle.loads(payload)
     return _put_together(*loaded) if kind is Kind.RECORDS else loaded
 
@@ -70,7 +73,7 @@ class Decoder:
     """Turns batches into items, in the driver.
 
     Args:
-        as_: what items are made of Arrow rows; see `RowReader`.
+        as_: the type of items made from Arrow rows; see `RowReader`.
     """
 
     __slots__ = ("_as", "_known")
@@ -80,7 +83,7 @@ class Decoder:
         self._known: tuple[bytes, ArrowSchema, RowReader] | None = None
 
     def __call__(self, batch: Batch) -> Iterable[Any]:
-        """The items of `batch`."""
+        """Return the items of `batch`."""
         if batch.kind is not Kind.ARROW:
             return decode(batch.kind, batch.payload)
         known = self._known
@@ -120,7 +123,7 @@ def _plan(cls: type) -> _Plan | None:
     if not dataclasses.is_dataclass(cls) or not _pickles_plainly(cls):
         return None
     names = tuple(field.name for field in dataclasses.fields(cls))
-    # A class with slots that came by value has a __dict__ all the same.
+    # A class with slots that came by value still has a __dict__.
     in_dict = cls.__dictoffset__ != 0
     if not names or (not in_dict and set(_slots(cls)) != set(names)):
         return None
@@ -128,7 +131,7 @@ def _plan(cls: type) -> _Plan | None:
 
 
 def _pickles_plainly(cls: type) -> bool:
-    """Whether pickling would just copy the fields."""
+    """Return whether pickling would just copy the fields."""
     for name in ("__reduce__", "__reduce_ex__", "__new__"):
         if getattr(cls, name) is not getattr(object, name):
             return False
@@ -156,8 +159,8 @@ def _put_together(reference: ClassReference, names: tuple[str, ...], rows: _Rows
         make: Callable[[type, tuple[Any, ...]], Any] = cast("Any", tuple).__new__
         return map(functools.partial(make, cls), rows)
     items: list[Any] = list(map(object.__new__, itertools.repeat(cls, len(rows))))
-    # As unpickling does, without __init__ and for frozen classes too; in columns, since then
-    # no Python code runs per item.
+    # Like unpickling, without __init__ and for frozen classes too; in columns, so that no Python
+    # code runs per item.
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
         collections.deque(map(object.__setattr__, items, itertools.repeat(name), column), maxlen=0)
     return items

@@ -1,4 +1,4 @@
-"""Find out what in a function or an object cannot be pickled."""
+"""The search for the part of a function or an object that cannot be pickled."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _DEPTH: Final = 12
 
 
 def culprit(obj: object, what: str, dump: Callable[[object], object]) -> str:
-    """Sentences that follow the trail from `obj` down to what cannot be pickled.
+    """Return sentences that follow the trail from `obj` down to what cannot be pickled.
 
     Args:
-        obj: what could not be pickled.
+        obj: the object that could not be pickled.
         what: its name for the user.
-        dump: raises for what cannot be pickled.
+        dump: raises for an object that cannot be pickled.
     """
     seen = {id(obj)}
     trail: list[str] = []
@@ -60,7 +60,7 @@ def _can(obj: object, dump: Callable[[object], object]) -> bool:
 
 
 def _parts(holder: object) -> Iterator[tuple[str, object]]:
-    """What pickling `holder` would pickle too, each with how it is held."""
+    """Yield what pickling `holder` would pickle too, each with how it is held."""
     if _is_program(holder):
         for stage in holder.stages:
             yield "runs", stage
@@ -90,7 +90,7 @@ def _parts(holder: object) -> Iterator[tuple[str, object]]:
                 yield f"has in {name!r}", getattr(holder, name)
 
 
-# The checks by isinstance, with Any for type arguments that nobody knows.
+# The checks by isinstance, with Any for type arguments that are not known.
 
 
 def _is_program(obj: object) -> TypeIs[Program[Any, Any]]:

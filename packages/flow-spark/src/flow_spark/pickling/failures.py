@@ -26,11 +26,11 @@ def dump_error(error: BaseException) -> bytes:
 
 
 def load_error(payload: bytes, partition: int, task: int) -> BaseException:
-    """The exception that `dump_error` pickled; its first cause holds the remote traceback.
+    """Return the exception that `dump_error` pickled; its first cause has the remote traceback.
 
     Args:
-        payload: what `dump_error` gave.
-        partition: where it was raised.
+        payload: the result of `dump_error`.
+        partition: the partition in which it was raised.
         task: the task attempt that raised it.
     """
     text: str
@@ -66,7 +66,7 @@ def _load_link(link: _Link, text: str) -> BaseException:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """`error` and what caused it, as a traceback would show them."""
+    """Yield `error` and its causes, as a traceback would show them."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
@@ -76,7 +76,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def text_of(error: BaseException) -> str:
-    """What `error` says, if it can be made to."""
+    """Return the text of `error`, if that does not fail."""
     try:
         return str(error)
     except Exception:

@@ -1,4 +1,4 @@
-"""Which modules a Python worker can import as this process does."""
+"""The modules that a Python worker can import as this process does."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SHIPPED: Final = (
     "flow_testing",
     "typing_extensions",
 )
-"""What a session brings along to executors on other machines, if it is installed here."""
+"""The packages that a session sends to executors on other machines, if they are installed here."""
 
 
 def importable(module: ModuleType) -> bool:
-    """Whether a worker has `module`: it is shipped or installed, and no script, test or the like.
+    """Return whether a worker has `module`: it is shipped or installed, and not a script or test.
 
-    What is installed here is taken to be installed on the executors, too.
+    Packages that are installed here are assumed to be installed on the executors, too.
     """
     if module.__name__ == "__main__":
         return False
@@ -39,7 +39,7 @@ def importable(module: ModuleType) -> bool:
 
 
 def own_paths() -> list[str]:
-    """What this process has added to ``sys.path``; workers of this machine get it too."""
+    """Return what this process has added to ``sys.path``; workers of this machine get it too."""
     roots = _roots()
     paths = (os.path.realpath(entry or os.curdir) for entry in sys.path)
     return [path for path in paths if Path(path).exists() and not f"{path}/".startswith(roots)]
@@ -52,7 +52,7 @@ def _installed(file: str) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _roots() -> tuple[str, ...]:
-    """The interpreter's own folders; not all of its prefix, where programs may be, too."""
+    """Return the interpreter's own folders; not all of its prefix, where programs may be, too."""
     paths = sysconfig.get_paths()
     folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     folders.update(site.getsitepackages())
@@ -64,7 +64,7 @@ def _roots() -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1)
 def _linked_roots() -> tuple[str, ...]:
-    """The folders that .pth files add, as for packages that are installed in editable form."""
+    """Return the folders that .pth files add, as for packages in editable form."""
     return tuple(folder for root in _roots() for folder in _linked(Path(root)))
 
 

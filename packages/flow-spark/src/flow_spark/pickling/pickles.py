@@ -1,8 +1,8 @@
-"""Send functions and items to Python workers, and get items back.
+"""Functions and items to Python workers, and items back.
 
 Classes and functions of modules that a worker cannot import (``__main__``, a script, a test) are
-pickled by value, and so are these modules themselves. What comes back refers to the classes by id,
-so that the driver gets instances of its own.
+pickled by value, and so are these modules themselves. Results refer to the classes by id, so that
+the driver gets instances of its own.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _WAYS_OUT: Final = (
 )
 
 _OF_IMPORT: Final = frozenset({"__builtins__", "__cached__", "__loader__", "__spec__"})
-"""What a module has of the import system."""
+"""The names that the import system adds to a module."""
 
 ClassReference = str | tuple[str, str]
 """cloudpickle's id of a class that travelled by value, or a module and a qualified name."""
 
 _registry: Final = threading.Lock()
-"""Which modules go by value is global in cloudpickle."""
+"""cloudpickle's set of modules that go by value is global."""
 
 
 def dumps(obj: object, what: str) -> bytes:
@@ -59,7 +59,7 @@ def dumps(obj: object, what: str) -> bytes:
         what: its name in the error message, such as "the stages of this flow".
 
     Raises:
-        NotPicklableError: if that is impossible; the text names what is in the way.
+        NotPicklableError: if that is impossible; the text names the obstacle.
     """
     try:
         return _dump_program(obj)
@@ -68,8 +68,8 @@ def dumps(obj: object, what: str) -> bytes:
         raise NotPicklableError(f"{text}.\n{_WAYS_OUT}") from error
 
 
-def loads_here(pickled: bytes) -> Any:  # Any: what was pickled
-    """What `dumps` has pickled, for this process instead of a Python worker."""
+def loads_here(pickled: bytes) -> Any:  # Any: the type of what was pickled
+    """Unpickle the result of `dumps` in this process instead of a Python worker."""
     if isinstance(pickled, _WithBroadcasts):
         return _Here(io.BytesIO(pickled), pickled.broadcasts).load()
     return pickle.loads(pickled)
@@ -80,7 +80,7 @@ class _WithBroadcasts(bytes):
     """A pickle that refers to broadcast variables of Spark.
 
     Spark sends those with a task that it meets while it pickles the task, in the thread in which it
-    does so. This has been pickled before, perhaps elsewhere; so it has Spark meet them again.
+    does so. This was pickled before, perhaps elsewhere; so it has Spark meet them again.
     """
 
     broadcasts: tuple[Any, ...]  # Any: PySpark's Broadcast
@@ -90,13 +90,13 @@ class _WithBroadcasts(bytes):
 
 
 def _without(pickled: bytes, _: object) -> bytes:
-    """In a worker: what has come with its broadcast variables."""
+    """Return what has come with its broadcast variables, in a worker."""
     return pickled
 
 
 @final
 class _Here(pickle.Unpickler):
-    """Finds the broadcast variables that are not sent, as in a worker, but are here."""
+    """Finds broadcast variables that are not sent, as in a worker, but are here."""
 
     def __init__(self, file: io.BytesIO, broadcasts: tuple[Any, ...]) -> None:
         super().__init__(file)
@@ -109,7 +109,7 @@ class _Here(pickle.Unpickler):
 
 
 def find_class(reference: ClassReference) -> type:
-    """The class that the other side has referred to."""
+    """Return the class that the other side has referred to."""
     if isinstance(reference, str):
         tracked = classes_by_id.get(reference)
         if tracked is None:
@@ -129,11 +129,14 @@ class TaskSender:
     __slots__ = ()
 
     def reference(self, cls: type, /) -> ClassReference | None:
-        """What `find_class` finds `cls` by in the driver; None for what only tasks know."""
+        """Return the reference by which `find_class` finds `cls` in the driver.
+
+        None if only tasks know it.
+        """
         return _reference_from_task(cls)
 
-    def dump(self, items: list[Any], /) -> bytes:  # Any: items of whatever type
-        """Pickle `items`, whatever they are.
+    def dump(self, items: list[Any], /) -> bytes:  # Any: items of any type
+        """Pickle `items` of any type.
 
         Raises:
             NotPicklableError: if one of them cannot be pickled.
@@ -148,7 +151,7 @@ class TaskSender:
 
 @final
 class ItemSender:
-    """Pickles items in the driver, for tasks; collects the classes that these have to be given."""
+    """Pickles items in the driver, for tasks; collects the classes that the tasks need."""
 
     __slots__ = ("classes",)
 
@@ -156,7 +159,7 @@ class ItemSender:
         self.classes: dict[type, str] = {}
 
     def reference(self, cls: type, /) -> ClassReference | None:
-        """What `find_class` finds `cls` by in a task, once that has unpickled `classes`."""
+        """Return the reference by which `find_class` finds `cls` in a task that has `classes`."""
         module = sys.modules.get(cls.__module__)
         if module is not None and importable(module):
             return _named(cls)
@@ -165,8 +168,8 @@ class ItemSender:
             known = self.classes[cls] = class_id(cls)
         return known
 
-    def dump(self, items: list[Any], /) -> bytes:  # Any: items of whatever type
-        """Pickle `items`, whatever they are.
+    def dump(self, items: list[Any], /) -> bytes:  # Any: items of any type
+        """Pickle `items` of any type.
 
         Raises:
             NotPicklableError: if one of them cannot be pickled.
@@ -175,12 +178,12 @@ class ItemSender:
 
 
 def class_of_one_run(obj: object) -> type | None:
-    """A class in `obj` that a process of another run would not find, in a task.
+    """Return a class in `obj` that a process of another run would not find, in a task.
 
     Such classes have come by value, and have an id in one run of the program only.
 
     Args:
-        obj: what cannot be pickled plainly here.
+        obj: an object that cannot be pickled plainly here.
     """
     sender = _Noting()
     with contextlib.suppress(Exception):
@@ -239,7 +242,7 @@ class _ProgramPickler(ByValuePickler):
                 by_value(module)
                 self._registered.append(module)
         elif isinstance(obj, types.ModuleType) and not importable(obj) and self._can_send(obj):
-            # Filled when it is there already: modules refer to each other, and to themselves.
+            # Filled even if it is there already: modules refer to each other, and to themselves.
             return types.ModuleType, (obj.__name__,), _contents(obj), None, None, _fill
         elif type(obj).__name__ == "Broadcast" and type(obj).__module__.startswith("pyspark"):
             self.broadcasts.append(obj)
@@ -249,10 +252,10 @@ class _ProgramPickler(ByValuePickler):
         return super().reducer_override(obj)
 
     def _can_send(self, module: types.ModuleType) -> bool:
-        """Whether all that a module holds can be pickled; else it goes by its name."""
+        """Return whether everything in a module can be pickled; else it goes by its name."""
         known = self._sendable.get(module)
         if known is None:
-            self._sendable[module] = True  # for those that refer to it
+            self._sendable[module] = True  # for modules that refer to it
             trial = _ProgramPickler(io.BytesIO(), self._sendable)
             try:
                 trial.dump(_contents(module))
@@ -266,7 +269,7 @@ class _ProgramPickler(ByValuePickler):
         return known
 
     def forget(self) -> None:
-        """Undo what `reducer_override` has told cloudpickle."""
+        """Undo what `reducer_override` has set in cloudpickle."""
         for module in self._registered:
             no_longer_by_value(module)
 
@@ -274,11 +277,11 @@ class _ProgramPickler(ByValuePickler):
 _Cached: Final = type(functools.lru_cache(len))
 _Alias: Final[Any] = getattr(typing, "TypeAliasType", None)  # Any: it came with Python 3.12
 _BY_NAME: Final = (_Cached, typing.NewType, *filter(None, [_Alias]))
-"""What cloudpickle leaves to pickle, which sends no more than a module and a name."""
+"""Objects that cloudpickle leaves to pickle, which sends only a module and a name."""
 
 
 def _is_found(obj: Any) -> bool:  # Any: one of those
-    """Whether a worker finds `obj` by its name."""
+    """Return whether a worker finds `obj` by its name."""
     module = sys.modules.get(obj.__module__ or "")
     name: str = getattr(obj, "__qualname__", obj.__name__)
     try:
@@ -288,7 +291,7 @@ def _is_found(obj: Any) -> bool:  # Any: one of those
 
 
 def _in_parts(obj: Any) -> tuple[Any, ...]:  # Any: as in pickle
-    """How `obj` is made again in a worker. A cache is empty there."""
+    """Return how `obj` is made again in a worker. A cache is empty there."""
     if isinstance(obj, _Cached):
         return _cached, (obj.__wrapped__, obj.cache_parameters())
     if isinstance(obj, typing.NewType):
@@ -296,7 +299,7 @@ def _in_parts(obj: Any) -> tuple[Any, ...]:  # Any: as in pickle
     return _alias, (obj.__name__, obj.__value__, obj.__type_params__)
 
 
-def _cached(function: Any, parameters: dict[str, Any]) -> Any:  # Any: of whatever type
+def _cached(function: Any, parameters: dict[str, Any]) -> Any:  # Any: of any type
     return functools.lru_cache(**parameters)(function)
 
 
@@ -314,7 +317,7 @@ def _contents(module: types.ModuleType) -> dict[str, Any]:  # Any: globals of an
 
 
 def _fill(module: types.ModuleType, contents: dict[str, Any]) -> None:
-    """In a worker: give a module that came by value what it holds."""
+    """Give a module that came by value its contents, in a worker."""
     vars(module).update(contents)
 
 
@@ -348,9 +351,9 @@ class _ItemPickler(ByValuePickler):
 
 
 def _refuse_session(obj: object) -> None:
-    """Refuse a session, and so all that holds one: DataFrames, readers, flows.
+    """Refuse a session, and so all objects that refer to one: DataFrames, readers, flows.
 
-    A session of Spark Connect lets itself be pickled, and fails where it is unpickled.
+    A session of Spark Connect can be pickled, and fails where it is unpickled.
     """
     kind = type(obj)
     if kind.__name__ == "SparkSession" and kind.__module__.startswith("pyspark."):
@@ -363,7 +366,7 @@ def _reference_from_task(cls: type) -> ClassReference | None:
 
 
 def _named(cls: type) -> ClassReference | None:
-    """Module and name of `cls`, if it is found by them."""
+    """Return module and name of `cls`, if it is found by them."""
     found: object = sys.modules.get(cls.__module__)
     for name in cls.__qualname__.split("."):
         found = getattr(found, name, None)

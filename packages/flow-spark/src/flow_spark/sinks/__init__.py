@@ -1,1 +1,1 @@
-"""Where flows end in Spark, or in memory as a table: each function in a file of its name."""
+"""Sinks in Spark, or in memory as a table: each function in a file of its name."""

@@ -1,4 +1,4 @@
-"""Where and how Spark's own writer writes."""
+"""The arguments of Spark's own writer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mode = Literal["error", "append", "overwrite", "ignore"]
 
 @final
 class Destination:
-    """What Spark's own writer is told."""
+    """The arguments of Spark's own writer."""
 
     __slots__ = ("_format", "_mode", "_options", "_partition_by", "_path")
 

@@ -1,4 +1,4 @@
-"""The items of a flow as a DataFrame, and the columns that they fill."""
+"""The items of a flow as a DataFrame, and its columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ __all__ = ["frame_for_now", "frame_on_spark", "schema_of", "session_for"]
 def frame_on_spark(
     source: SparkSource[Any], flow: Flow[Any], schema: object, name: str
 ) -> DataFrame:
-    """The items of a flow on Spark as a DataFrame; `name` is that of the sink, for messages."""
+    """Return the items of a flow on Spark as a DataFrame.
+
+    `name` is that of the sink, for messages.
+    """
     origin, parts = source.lowered(stages_of(flow), stays=True)
     return _framed(source, flow, schema, name, parts=parts, opened=origin.kept())
 
@@ -44,7 +47,7 @@ def frame_on_spark(
 def frame_for_now(
     source: SparkSource[Any], flow: Flow[Any], schema: object, name: str
 ) -> Generator[DataFrame, None, None]:
-    """As `frame_on_spark`, for as long as the block lasts: what was sent to Spark need not stay."""
+    """As `frame_on_spark`, for the time of the block: it removes data that was sent to Spark."""
     origin, parts = source.lowered(stages_of(flow), stays=True)
     with origin.opened(Stop()) as opened:
         if opened is None:
@@ -76,12 +79,12 @@ def _framed(
             f"{parts.turn!r} goes over the items of all micro-batches, and a streaming DataFrame "
             "is made of one after the other: leave it out, or let Spark aggregate the DataFrame"
         )
-    # What has to see the items of all partitions gets them pickled, in one partition.
+    # Stages that have to see the items of all partitions get them pickled, in one partition.
     remote = Program[Any, Any](parts.remote)
     nothing = frame_of(
         source.origin.session, pa.Table.from_batches([no_items()], schema=CHUNK_SCHEMA)
     )
-    # A row that is always there: Spark makes no task of no rows, and so no count of them.
+    # A row that is always there: without rows Spark makes no task, and so no count of them.
     partial = divided(lowered_all(opened, remote, None).union(nothing), 1)
     reader = ChunkReader((remote, *opened.readers))
     return lowered(partial, reader, Program[Any, Any](parts.local), columns)

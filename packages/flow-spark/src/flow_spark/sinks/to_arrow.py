@@ -13,7 +13,7 @@ from flow_spark.sinks._held import LIMIT, check_limit, table_of_items
 __all__ = ["to_arrow"]
 
 
-# Any: pyarrow has no types, and a name for its Table would not be known.
+# Any: pyarrow has no types, and the name of its Table would not be known.
 def to_arrow(*, limit: int | None = LIMIT, schema: object = None) -> Operator[Any, Any]:
     """End a flow as a ``pyarrow.Table`` in the memory of this process.
 
@@ -21,11 +21,12 @@ def to_arrow(*, limit: int | None = LIMIT, schema: object = None) -> Operator[An
     >>> flow.range(3).to_arrow(schema="n bigint").num_rows  # doctest: +SKIP
     3
 
-    Demand: bounded, for at most one item more than `limit`. Thread: the calling one, as of `write`.
+    Demand: bounded, for at most one item more than `limit`. Thread: the calling one, as for
+    `write`.
 
     Args:
-        limit: how many items may be held in memory: one more is an error, so that a flow that is
-            larger than expected does not exhaust it. None holds whatever comes: it is not bounded.
+        limit: how many items may be held in memory: one more is an error, so that an unexpectedly
+            large flow does not exhaust it. None for no limit.
         schema: the columns, as for `to_dataframe`. DDL needs a session.
 
     Raises:

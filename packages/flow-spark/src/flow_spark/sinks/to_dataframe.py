@@ -26,8 +26,8 @@ def to_dataframe(
 
     If the flow is on Spark, its items stay there, and the DataFrame is as lazy as any: the stages
     run when it is counted, written or joined. A flow of this process is run at once, to its end, in
-    bounded memory: what is more than a MiB goes through Parquet files, which are removed when the
-    session of `session()` or this process ends.
+    bounded memory: more than a MiB goes through Parquet files, which are removed when the session
+    of `session()` or this process ends.
 
     >>> import flow_core as flow
     >>> odd = flow.range(10).on_spark(session).filter(lambda n: n % 2)  # doctest: +SKIP
@@ -36,20 +36,22 @@ def to_dataframe(
     Demand: of a flow of this process, bounded, as items are written.
 
     Args:
-        session: where the DataFrame is made, for a flow of this process; None takes the active one.
+        session: the session of the DataFrame, for a flow of this process; None takes the active
+            one.
         schema: the columns: DDL such as ``"id bigint, name string"``, a StructType, a
             ``pyarrow.Schema``, a dataclass, NamedTuple or TypedDict, or a plain type. None takes
-            what the last mapper is annotated to return.
-        spool: a folder for the files of a flow of this process, that the cluster reaches under the
-            same path (`write` says more); None takes a temporary one, which is enough for
-            ``local`` masters. What Spark puts under a URL is left there.
+            the annotated return type of the last mapper.
+        spool: a folder for the files of a flow of this process, which the cluster reaches under the
+            same path (`write` says more); None takes a temporary one, which is enough for ``local``
+            masters. Files that Spark puts under a URL are left there.
 
     Raises:
-        UnsupportedTypeError: when applied, if no schema is given and the stages do not tell; or to
-            a stream with a stage that goes over all of its items.
-        OrderedOperatorError: when applied, if a stage depends on an order that there is not.
-        SchemaMismatchError: if an item does not fit; on Spark, from whatever runs the DataFrame.
-        SpoolError: when applied, if there is more than fits into memory and no place for it.
+        UnsupportedTypeError: when applied, if no schema is given and the stages do not have one; or
+            to a stream with a stage over all of its items.
+        OrderedOperatorError: when applied, if a stage depends on an order, and there is none.
+        SchemaMismatchError: if an item does not fit; on Spark, when the DataFrame runs.
+        SpoolError: when applied, if the items do not fit into memory, and there is no place for
+            files.
     """
 
     def apply(flow: Flow[Any]) -> DataFrame:

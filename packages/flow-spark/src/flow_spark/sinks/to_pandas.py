@@ -26,7 +26,7 @@ def to_pandas(
     3
 
     A column of ints with a null among them is of pandas' own nullable type, such as ``Int64``: as
-    floats, which pandas makes of them otherwise, large ones lose digits. Maps are dicts; Variants,
+    floats, which pandas would make of them, large ones would lose digits. Maps are dicts; Variants,
     geometries and user-defined types are objects, as items are.
 
     Demand and thread are those of `to_arrow`.
@@ -52,7 +52,7 @@ def to_pandas(
 
 
 def _frame_of(table: ArrowTable) -> pandas.DataFrame:
-    """`table` for pandas, with all digits of ints, and with objects where values are such."""
+    """Return `table` for pandas, with all digits of ints, and with objects where items are such."""
     import pandas
 
     untyped: Any = table  # Any: its types are not complete

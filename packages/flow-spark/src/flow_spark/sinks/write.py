@@ -48,13 +48,12 @@ def write(
     calling one, which waits for Spark; if it is interrupted, the job is cancelled.
 
     Args:
-        format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other that Spark knows.
-        path: the folder that is made, on any file system that Spark reaches.
-        mode: what happens if there is one: ``"error"``, ``"append"``, ``"overwrite"`` or
-            ``"ignore"``.
+        format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other format of Spark.
+        path: the folder to make, on any file system that Spark reaches.
+        mode: what to do if it exists: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
         partition_by: the columns whose values become folders.
         schema: the columns, as for `to_dataframe`.
-        options: of the format, such as ``{"header": True}``.
+        options: options of the format, such as ``{"header": True}``.
         session: as for `to_dataframe`.
         spool: where the items of a flow of this process wait. A path of this machine, which the
             executors see too, on a shared file system; or a URL (``hdfs://…``, ``s3a://…``) under

@@ -1,4 +1,4 @@
-"""`WriteSubscriber`: what any publisher gives, written to files by Spark."""
+"""`WriteSubscriber`: the items of any publisher, written to files by Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["WriteSubscriber"]
 
 @final
 class WriteSubscriber(CoreSubscriber[Any]):
-    """A subscriber that writes the items it gets to files, by Spark; for any publisher.
+    """A subscriber that has Spark write its items to files; for any publisher.
 
     The items wait in a spool on disk, in bounded memory. When the publisher completes, Spark writes
     them all; when it fails, or is cancelled, none of them.
@@ -38,24 +38,24 @@ class WriteSubscriber(CoreSubscriber[Any]):
     It is for publishers that complete. Behind a stream that does not, nothing would ever be written
     while the spool grows: it refuses one that it is subscribed to directly, and cannot see one
     behind a boundary or ``publish``. Nor does the spool survive a crash, though a stream with a
-    checkpoint takes what is in it as consumed, and does not give it again: what a stream must not
-    lose is written by `write_each`.
+    checkpoint counts its items as consumed, and does not give them again: use `write_each` for
+    streams that must lose nothing.
 
     >>> subscriber = WriteSubscriber(spark, "parquet", "out", schema=Trip)  # doctest: +SKIP
     >>> publisher.subscribe(subscriber)  # doctest: +SKIP
     >>> subscriber.done.result()  # doctest: +SKIP
 
     Demand: `prefetch` at first, and refilled as items become columns.
-    Thread: batches are written in the publisher's, which is how a slow disk holds it back; Spark
-    writes from a thread of its own.
+    Thread: batches are written in the publisher's, so a slow disk holds it back; Spark writes from
+    a separate thread.
     Fusion: none.
 
     Attributes:
         done: resolved with the number of items when all are written; fails with the publisher's
-            error, or what went wrong here. It cannot be cancelled: see `cancel`.
+            error, or with an error from here. It cannot be cancelled: see `cancel`.
 
     Args:
-        session: where.
+        session: the session.
         format: as in `write`.
         path: as in `write`.
         schema: the columns, as for `to_dataframe`.
@@ -63,7 +63,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
         partition_by: as in `write`.
         options: as in `write`.
         spool: as in `write`.
-        prefetch: items that may be on their way, and so in memory; as many, and not more than
+        prefetch: how many items may be on their way, and so in memory; as many, and not more than
             10,000, are held as columns before they are written.
 
     Raises:
@@ -136,7 +136,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
             subscription.request(self._prefetch)
 
     @override
-    def on_next(self, item: Any, /) -> None:  # Any: items of whatever type
+    def on_next(self, item: Any, /) -> None:  # Any: items of any type
         if item is None:
             raise none_given("on_next")
         if self._ended:
@@ -176,7 +176,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
 
     @override
     def on_complete(self) -> None:
-        """Spark begins to write."""
+        """Let Spark write."""
         with self._lock:
             ended, self._ended = self._ended, True
             self._subscription = None  # §2.4
@@ -184,15 +184,15 @@ class WriteSubscriber(CoreSubscriber[Any]):
             threading.Thread(target=self._write, name="flow-spark-write", daemon=True).start()
 
     def cancel(self) -> None:
-        """Want no more, and write nothing. Idempotent, callable from any thread."""
+        """Stop, and write nothing. Idempotent, callable from any thread."""
         self._fail(CancelledError("before all items had come"))
 
     def _portion(self) -> int:
-        """How many items become columns at once."""
+        """Return how many items become columns at once."""
         return min(replenish_limit(self._prefetch), self._batching.wanted)
 
     def _take_in(self) -> None:
-        """Make columns of what has come, and put them into the spool if they fill a batch."""
+        """Make columns of the items so far, and put them into the spool if they fill a batch."""
         items, self._items = self._items, []
         batch = self._batching.add(items)
         self._size = self._portion()
@@ -207,7 +207,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
             if rest is not None:
                 self._spool.write(rest)
             self._destination.save(self._spool.frame())
-        except BaseException as error:  # a thread has nobody to propagate to
+        except BaseException as error:  # an error in a thread has no caller to propagate to
             self._settle(error)
         else:
             self._settle(None)
@@ -222,7 +222,8 @@ class WriteSubscriber(CoreSubscriber[Any]):
             subscription, self._subscription = self._subscription, None
         if subscription is not None:
             subscription.cancel()
-        if not spooling:  # else the publisher's thread, which may be making files, removes them
+        # Otherwise the publisher's thread, which may be making files, removes them.
+        if not spooling:
             self._settle(error)
 
     def _settle(self, failure: BaseException | None) -> None:
@@ -230,7 +231,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
         self._batching.clear()
         try:
             self._spool.remove()
-        finally:  # who waits is not to wait for ever, whatever is wrong with the files
+        finally:  # a thread that waits must not wait for ever, whatever is wrong with the files
             if failure is None:
                 self.done.set_result(self._batching.count)
             else:

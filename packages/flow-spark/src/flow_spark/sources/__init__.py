@@ -1,1 +1,1 @@
-"""Where flows on Spark begin: each function in a file of its name."""
+"""Sources on Spark: each function in a file of its name."""

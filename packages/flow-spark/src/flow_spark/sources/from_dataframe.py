@@ -26,7 +26,7 @@ def from_dataframe(
 @overload
 def from_dataframe(
     df: DataFrame, *, as_: str | None = None, ordered: bool = False, verify_schema: bool = True
-) -> Flow[Any]: ...  # Any: what the columns hold is not known to a type checker
+) -> Flow[Any]: ...  # Any: a type checker does not know the columns
 
 
 def from_dataframe(
@@ -39,30 +39,30 @@ def from_dataframe(
     """The rows of a Spark DataFrame.
 
     The stages that follow run where the rows are, compiled into one function for all of them;
-    behind the first boundary, the flow goes on in this process. Each subscriber starts a job.
+    behind the first boundary, the flow continues in this process. Each subscriber starts a job.
 
-    Every row arrives once, also if executors are lost: a retried task reads its partition anew, and
-    leaves out as many items as have arrived. So the functions of the stages have to be
+    Every row arrives once, even if executors are lost: a retried task reads its partition again,
+    and leaves out as many items as have arrived. So the functions of the stages have to be
     deterministic, and so do the rows. Blocks of a shuffle (``repartition``, ``groupBy``, ``join``
     …) arrive in any order, so rows behind one are sorted in each partition by a hash of their
-    values, which takes time and gives none before all are there; what ``df.sort(...)`` or
-    ``df.sortWithinPartitions(...)`` has put in order stays so, and has to tell all rows apart. A
-    retry that finds other rows (random ones, or a JDBC source without an order) notices it by a
-    checksum, and the flow fails with a `PartitionChangedError`. Where that must not be, let
-    ``df.persist(StorageLevel.DISK_ONLY_2)``, ``df.checkpoint()`` or files keep them.
+    values, which takes time and gives none before all are there; the order of ``df.sort(...)`` or
+    ``df.sortWithinPartitions(...)`` is kept, and has to be complete: no two rows may be equal in
+    it. A retry that finds other rows (random ones, or a JDBC source without an order) notices it by
+    a checksum, and the flow fails with a `PartitionChangedError`. To avoid that, keep the rows by
+    ``df.persist(StorageLevel.DISK_ONLY_2)``, ``df.checkpoint()`` or files.
 
     Args:
         df: any DataFrame, classic or of Spark Connect.
-        as_: what an item is. None: the bare value of an only column, or a tuple of the columns.
+        as_: the type of an item. None: the bare value of an only column, or a tuple of the columns.
             `tuple` or `dict`. ``pyspark.sql.Row``, whose values have names: ``row.amount``. A
-            dataclass or NamedTuple, made of the columns that are named as its fields; the others
+            dataclass or NamedTuple, made of the columns with the names of its fields; the others
             are not even read, and structs become records in the same way. ``"scalar"``: the bare
             value, and an error if there are several columns.
-        ordered: whether the order of `df` counts. It is then read as one partition, by one task,
+        ordered: whether the order of `df` matters. It is then read as one partition, by one task,
             and operators that depend on the order (scan, skip, pairwise …) are allowed.
-        verify_schema: whether columns have to be of the types that the fields of `as_` say. A float
-            takes integers, too, and gets floats; an Enum takes its values. False makes records of
-            whatever is there.
+        verify_schema: whether columns have to be of the types of the fields of `as_`. A float takes
+            integers, too, and gets floats; an Enum takes its values. False makes records of any
+            columns.
 
     Returns:
         A flow with back-pressure: while nothing is requested, the tasks block. Items of one

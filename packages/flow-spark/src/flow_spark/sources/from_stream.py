@@ -43,7 +43,7 @@ def from_stream(
     name: str | None = None,
     output_mode: Literal["append", "update", "complete"] = "append",
     verify_schema: bool = True,
-) -> Flow[Any]: ...  # Any: what the columns hold is not known to a type checker
+) -> Flow[Any]: ...  # Any: a type checker does not know the columns
 
 
 def from_stream(
@@ -61,14 +61,15 @@ def from_stream(
     Each subscriber starts a query. The stages that follow run where the rows are. Spark commits a
     micro-batch when the subscriber has taken all of its items, and plans the next one only then. If
     the process ends before that, Spark gives the same micro-batch again after a restart from the
-    checkpoint: nothing is lost, and `for_each_batch_once` keeps it from being done twice. One query
+    checkpoint: nothing is lost, and with `for_each_batch_once` it is not handled twice. One query
     for many subscribers: ``.publish()`` of flow-multicast.
 
-    To take an item is not yet to have worked on it. What buffers takes items before those behind it
-    want them: ``observe_on`` and ``publish`` as many as their `prefetch`, a `WriteSubscriber` all
-    of them, until the end. Spark may have committed these, and a crash then loses them. What must
-    not be lost is dealt with in front of such a boundary, by `for_each_batch_once`,
-    `for_each_batch` or `write_each`: their micro-batches are committed when the work is done.
+    An item that was taken may not have been handled yet. Operators that buffer take items before
+    those behind them request them: ``observe_on`` and ``publish`` as many as their `prefetch`, a
+    `WriteSubscriber` all of them, until the end. Spark may have committed these, and a crash then
+    loses them. If no item may be lost, handle items in front of such a boundary, by
+    `for_each_batch_once`, `for_each_batch` or `write_each`: their micro-batches are committed when
+    the work is done.
 
     >>> rows = spark.readStream.format("rate").load()  # doctest: +SKIP
     >>> for item in from_stream(rows, checkpoint="state/rate"):  # doctest: +SKIP
@@ -76,15 +77,16 @@ def from_stream(
 
     Args:
         df: a streaming DataFrame, classic or of Spark Connect.
-        as_: what an item is; see `from_dataframe`.
-        checkpoint: a folder, on any file system that Spark reaches, where Spark keeps how far it
-            is. It belongs to one flow. None: a temporary one, and each run begins anew.
-            Without a `name`, a flow is known by the names of its stages on Spark and by what `df`
-            reads; the functions in them may change between two runs.
-        trigger: how long between the starts of micro-batches; ``"available-now"`` takes what there
-            is, and completes; None takes the next as soon as the last one is consumed.
-        name: of the query, in Spark's tools. A checkpoint is not given to a flow of another name;
-            one of the same name is trusted, so that its stages and what it reads may change.
+        as_: the type of an item; see `from_dataframe`.
+        checkpoint: a folder, on any file system that Spark reaches, where Spark keeps its position.
+            It belongs to one flow. None: a temporary one, and each run begins again. Without a
+            `name`, a flow is identified by the names of its stages on Spark and by the sources of
+            `df`; the functions in them may change between two runs.
+        trigger: how long between the starts of micro-batches, in seconds; ``"available-now"`` takes
+            what there is, and completes; None takes the next as soon as the last one is consumed.
+        name: the name of the query, in Spark's tools. A checkpoint is not given to a flow of
+            another name; one of the same name is trusted, so that its stages and sources may
+            change.
         output_mode: for a DataFrame that aggregates: which of its rows a micro-batch has.
         verify_schema: see `from_dataframe`.
 
@@ -93,8 +95,9 @@ def from_stream(
         tasks block. A subscriber that has taken all items of a micro-batch has consumed it; at most
         one more is begun before the next request, since only then it is known whether there is
         another item. Thread: as `from_dataframe`. Cancelling stops the query, and the micro-batch
-        at hand is not committed. Errors: what a function of the stages raised, itself; else what
-        Spark says of the query, and of a checkpoint that belongs to another flow. Fusion: absorbs
+        at hand is not committed. Errors: an error of a function of the stages, itself; otherwise
+            Spark's
+        error for the query, or for a checkpoint that belongs to another flow. Fusion: absorbs
         stages; SYNC towards executors.
 
     Raises:

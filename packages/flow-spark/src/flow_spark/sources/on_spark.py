@@ -25,10 +25,10 @@ def on_spark(
     partitions: int | None = None,
     spool: str | os.PathLike[str] | None = None,
 ) -> Operator[T, Flow[T]]:
-    """Move what comes before to Spark, so that the stages that follow run there.
+    """Move the flow so far to Spark, so that the stages that follow run there.
 
-    A range is made by Spark itself. Any other flow runs in this process when the job starts, and
-    its items are sent: they must be finite in number and picklable. Memory is bounded: on ``local``
+    Spark itself makes a range. Any other flow runs in this process when the job starts, and its
+    items are sent: they must be finite in number and picklable. Memory is bounded: on ``local``
     masters they go through files; to other clusters 32 MiB of them can be sent, pickled, and more
     go through files in `spool`, or fail with a `SpoolError` that asks for it. A Spark Connect
     server on this machine needs no `spool` if its master is local and it sees the files here.
@@ -36,15 +36,15 @@ def on_spark(
     >>> import flow_core as flow
     >>> flow.range(10).on_spark(session).map(lambda n: n * n).count()  # doctest: +SKIP
 
-    Demand: everything is requested of the flow before it; the flow on Spark heeds demand as that of
-    `from_dataframe` does, whose threads and fusion it has, too.
+    Demand: everything is requested of the flow before it; the flow on Spark respects demand like
+    that of `from_dataframe`, and has the same threads and fusion.
 
     Args:
-        session: where to.
+        session: the session to move to.
         partitions: into how many parts the items are divided; None leaves it to Spark. With 1 the
             order is kept, and operators that depend on it are allowed.
         spool: a folder that this process and all executors see under this path, or the address of
-            one where Spark writes (``hdfs://…``, ``s3a://…``). The files are removed behind a job.
+            one where Spark writes (``hdfs://…``, ``s3a://…``). The files are removed after a job.
 
     Raises:
         ValueError: if `partitions` is less than 1.

@@ -49,7 +49,7 @@ class SparkSource(AbsorbingSource[T]):
 
     @override
     def check(self, stages: tuple[Stage[Any, Any], ...], behind: str | None = None) -> None:
-        """What depends on an order that there is not."""
+        """Refuse stages that depend on an order if there is none."""
         if self.origin.ordered:
             return
         if behind is None:
@@ -61,7 +61,7 @@ class SparkSource(AbsorbingSource[T]):
     def united(
         self, flows: tuple[Publisher[Any], ...]
     ) -> Flow[Any] | None:  # Any: as in AbsorbingSource
-        """What `union` makes of them, if it can."""
+        """Return the result of `union`, if it applies."""
         found = [flow for flow in flows if isinstance(flow, Flow)]
         if len(found) < len(flows) or not all(is_on_spark(source_of(flow)) for flow in found):
             return None
@@ -81,7 +81,7 @@ class SparkSource(AbsorbingSource[T]):
 
     @override
     def plan(self, stages: tuple[Stage[Any, Any], ...]) -> str | None:
-        """Spark's physical plan."""
+        """Return Spark's physical plan."""
         origin, parts = self.lowered(stages, stays=False)
         if not origin.lazy:
             return "Spark plans it when the items are there: they are sent when it runs"
@@ -91,24 +91,24 @@ class SparkSource(AbsorbingSource[T]):
         return plan_of(lowered_all(opened, Program[Any, Any](parts.remote), None)).strip()
 
     def lowered(self, stages: tuple[Stage[Any, Any], ...], *, stays: bool) -> tuple[Origin, Split]:
-        """The rows and what runs where, with the shuffles that bring items of a key together.
+        """Return the rows and what runs where, with the shuffles that join the items of a key.
 
         Args:
-            stages: what follows.
-            stays: whether what comes of them stays on the cluster. If not, it is shuffled only
-                where partitions have nothing to give before their end anyway: otherwise this
-                process would wait for all of them.
+            stages: the stages that follow.
+            stays: whether the result stays on the cluster. If not, it is shuffled only where
+                partitions have nothing to give before their end anyway: otherwise this process
+                would wait for all of them.
 
         Raises:
             NotPicklableError: if the stages before a shuffle cannot be sent to the cluster.
-            OrderedOperatorError: if a stage depends on an order that there is not.
+            OrderedOperatorError: if a stage depends on an order, and there is none.
         """
         return self._steps(stages, stays=stays)[-1]
 
     def _steps(
         self, stages: tuple[Stage[Any, Any], ...], *, stays: bool
     ) -> list[tuple[Origin, Split]]:
-        """As `lowered`, with all that comes before each shuffle."""
+        """Yield the same as `lowered`, with everything before each shuffle."""
         origin, parts = self.origin, self.split(stages)
         steps = [(origin, parts)]
         endless = isinstance(origin, StreamOrigin)
@@ -121,10 +121,10 @@ class SparkSource(AbsorbingSource[T]):
         return steps
 
     def split(self, stages: tuple[Stage[Any, Any], ...]) -> Split:
-        """Which of `stages` run where the rows are.
+        """Return which of `stages` run where the rows are.
 
         Raises:
-            OrderedOperatorError: if one of them depends on an order that there is not.
+            OrderedOperatorError: if one of them depends on an order, and there is none.
         """
         return split(stages, ordered=self.origin.ordered, ways_out=self.origin.ways_out)
 
@@ -137,7 +137,7 @@ class SparkSource(AbsorbingSource[T]):
 
 
 def _is_direct(origin: Origin, parts: Split) -> bool:
-    """Whether Spark gives what the stages give, by itself."""
+    """Return whether Spark gives the results of the stages by itself."""
     program = Program[Any, Any](parts.remote)
     return isinstance(origin, FrameOrigin) and origin.direct(program) is not None
 
@@ -147,12 +147,12 @@ def _runner(origin: Origin, parts: Split) -> str:
 
 
 def is_on_spark(source: object) -> TypeIs[SparkSource[Any]]:  # Any: items of any type
-    """Whether the items of `source` are on a cluster."""
+    """Return whether the items of `source` are on a cluster."""
     return isinstance(source, SparkSource)
 
 
 def united(flows: tuple[Flow[T], ...]) -> Flow[T]:
-    """See `flow_spark.union`, which this is."""
+    """Unite flows: the code of `flow_spark.union`."""
     if not flows:
         raise TypeError("union() takes at least one flow")
     branches = tuple(map(_branch, flows))

@@ -15,8 +15,8 @@ T = TypeVar("T")
 def union(*flows: Flow[T]) -> Flow[T]:
     """The items of several flows on Spark, as one flow on Spark, in no order.
 
-    The stages of each run where its rows are, and so do those that follow, in one job; DataFrames
-    that are read alike are united by Catalyst.
+    The stages of each run where its rows are, and so do those that follow, in one job; Catalyst
+    unites DataFrames that are read alike.
 
     >>> everything = union(from_dataframe(old), from_dataframe(new))  # doctest: +SKIP
     >>> everything.distinct().count().single()  # doctest: +SKIP
@@ -28,8 +28,8 @@ def union(*flows: Flow[T]) -> Flow[T]:
 
     Raises:
         TypeError: if there is none, or one is not a flow on Spark.
-        OrderedOperatorError: if a stage of one depends on an order that there is not.
+        OrderedOperatorError: if a stage of one depends on an order, and there is none.
         SessionConflictError: if they are on different sessions.
-        UnsupportedTypeError: if one is a stream, or has an effect that is meant for this process.
+        UnsupportedTypeError: if one is a stream, or has an effect in this process.
     """
     return united(flows)

@@ -1,1 +1,1 @@
-"""What is done with the micro-batches of a stream: each function in a file of its name."""
+"""Operators for the micro-batches of a stream: each function in a file of its name."""

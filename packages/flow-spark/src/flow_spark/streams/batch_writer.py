@@ -24,14 +24,14 @@ def batch_writer(
 ) -> BatchSink:
     """A sink for `write_each` that writes files, each micro-batch exactly once.
 
-    Each has a folder of its own, ``path/batch_id=N``, which a replay overwrites. Spark reads
+    Each micro-batch has its own folder, ``path/batch_id=N``, which a replay overwrites. Spark reads
     `path` as one table, with a column ``batch_id``.
 
     Args:
-        format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other that Spark knows.
+        format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other format of Spark.
         path: a folder on any file system that Spark reaches.
         partition_by: the columns whose values become folders.
-        options: of the format, such as ``{"header": True}``.
+        options: options of the format, such as ``{"header": True}``.
     """
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     return _BatchWriter(format, os.fspath(path).rstrip("/"), columns, dict(options or {}))

@@ -26,9 +26,9 @@ C = TypeVar("C")
 def for_each_batch(
     action: Callable[[int, Iterator[T]], object],
 ) -> Operator[T, Flow[MicroBatch]]:
-    """Deal with a stream micro-batch by micro-batch, as with ``foreachBatch``, but in this process.
+    """Handle a stream micro-batch by micro-batch, as with ``foreachBatch``, but in this process.
 
-    After a crash the micro-batch that was not committed comes again, under the same number: the
+    After a crash the micro-batch that was not committed comes again, with the same number: the
     action should overwrite what it did then, or be given to `for_each_batch_once`.
 
     >>> def save(batch_id: int, items) -> None:
@@ -40,12 +40,12 @@ def for_each_batch(
     for each micro-batch, which Spark commits when the subscriber has got it.
 
     Demand: exact; the action is called for a micro-batch that is requested. Fusion: none.
-    Errors: what the action raises fails the flow, and the micro-batch is not committed.
+    Errors: an error of the action fails the flow, and the micro-batch is not committed.
 
     Args:
-        action: gets the number of the micro-batch and its items, which are read as it iterates, in
-            bounded memory. What it does not read is skipped. It is called in the thread that
-            iterates over the flow, or in that of the subscription.
+        action: called with the number of the micro-batch and its items, which are read as it
+            iterates, in bounded memory. Items that it does not read are skipped. It is called in
+            the thread that iterates over the flow, or in that of the subscription.
 
     Raises:
         UnsupportedTypeError: when applied to anything else.
@@ -65,15 +65,16 @@ def for_each_batch_once(
     *,
     subscriber: str = "subscriber",
 ) -> Operator[T, Flow[MicroBatch]]:
-    """Deal with each micro-batch of a stream exactly once, whatever crashes in between.
+    """Handle each micro-batch of a stream exactly once, whatever crashes in between.
 
-    The store remembers the last number in one transaction with what the action does. A micro-batch
-    that Spark gives again after a crash is recognised by it, and not given to the action.
+    The store saves the last number in one transaction with the effects of the action. By that
+    number it recognises a micro-batch that Spark gives again after a crash, and does not call the
+    action for it.
 
     A checkpoint and a store belong together. When one of them is restored from a backup, Spark may
     give other rows under a number that the store knows: the flow fails with
-    `CheckpointConflictError`, and nothing is done. To find that out costs a few small jobs of Spark
-    for each micro-batch, which read the checkpoint.
+    `CheckpointConflictError`, and nothing is done. This check costs a few small jobs of Spark for
+    each micro-batch, which read the checkpoint.
 
     >>> store = SqliteBatchStore("totals.db")  # doctest: +SKIP
     >>> def add(batch_id: int, amounts, db) -> None:
@@ -81,17 +82,17 @@ def for_each_batch_once(
     >>> rows = from_stream(df, checkpoint="state/totals")  # doctest: +SKIP
     >>> rows.spark.for_each_batch_once(store, add).subscribe()  # doctest: +SKIP
 
-    It gives what `for_each_batch` does; `MicroBatch.repeated` says that the action was not called.
-    Demand, thread, fusion and errors are those of `for_each_batch`.
+    It gives the same as `for_each_batch`; `MicroBatch.repeated` says that the action was not
+    called. Demand, thread, fusion and errors are those of `for_each_batch`.
 
     Args:
-        store: where the numbers are kept; `SqliteBatchStore`, or a `BatchStore` of one's own. They
-            are those of a query, which goes with its checkpoint: without one, each run would be
-            another query, and do everything again.
-        action: gets the number, the items as in `for_each_batch`, and what the store gives to work
-            with, such as a database connection. What it does elsewhere is not part of the
-            transaction.
-        subscriber: tells several users of one store apart.
+        store: keeps the numbers; `SqliteBatchStore`, or your own `BatchStore`. They are those of a
+            query, which goes with its checkpoint: without one, each run would be another query, and
+            do everything again.
+        action: called with the number, the items as in `for_each_batch`, and the object that the
+            store gives to work with, such as a database connection. Its effects elsewhere are not
+            part of the transaction.
+        subscriber: distinguishes several users of one store.
 
     Raises:
         UnsupportedTypeError: when applied to anything but a flow of `from_stream` and stages, or to

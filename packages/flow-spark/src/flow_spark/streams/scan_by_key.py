@@ -1,4 +1,4 @@
-"""Streams with a state for each key, that outlives micro-batches and restarts."""
+"""`scan_by_key`: streams with a state for each key, which outlives micro-batches and restarts."""
 
 from __future__ import annotations
 
@@ -44,44 +44,44 @@ def scan_by_key(
     *,
     timeout: Seconds | None = None,
     on_timeout: Callable[[K, S], S | None] | None = None,
-    order_by: Callable[[T], Any] | None = None,  # Any: whatever can be compared
+    order_by: Callable[[T], Any] | None = None,  # Any: any type that can be compared
 ) -> Operator[T, Flow[tuple[K, S]]]:
     """Accumulate the items of each key of a stream, on the cluster, over all micro-batches.
 
-    For each item comes the key with its new state, as ``group_by(key)`` and ``scan`` would give
-    them. The states are kept by Spark, in its checkpoint: after a restart they go on as they were.
+    Each item gives its key with the new state, like ``group_by(key)`` and ``scan``. Spark keeps the
+    states in its checkpoint: after a restart they continue.
 
     >>> rows = from_stream(trips, as_=Trip, checkpoint="state/totals")  # doctest: +SKIP
     >>> totals = rows.spark.scan_by_key(  # doctest: +SKIP
     ...     lambda trip: trip.origin, lambda total, trip: total + trip.minutes, 0
     ... )
 
-    Items of one key come in the order of their micro-batches. Within one they come in no order that
-    Spark would promise, unless `order_by` gives one: they are sorted, in memory.
+    Items of one key come in the order of their micro-batches. Within a micro-batch Spark promises
+    no order, unless `order_by` gives one: then they are sorted, in memory.
 
-    It is for flows of `from_stream` with nothing but stages behind them. What it gives is a flow of
+    It is for flows of `from_stream` with nothing but stages behind them. Its result is a flow of
     the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key` cannot
     follow another.
 
     Demand, thread and fusion are those of `from_stream`.
-    Errors: what a function raises here, or in a stage before, ends the query, whose error holds its
-    text; what a stage behind it raises arrives as itself.
+    Errors: an error of a function here, or in a stage before, ends the query, whose error has its
+    text; an error of a stage behind it arrives as itself.
 
     Args:
-        key: of an item; hashable. Keys that are equal belong together. Those of plain types, tuples
-            and frozen dataclasses are divided among the tasks; those of other classes are all dealt
-            with in one place. Their classes are found again after a restart, so that they have to
-            be those of installed modules; the first key of a class of a script ends the query.
-        accumulate: gets the state of the item's key and the item, and gives the new state. A state
-            can be pickled; it is kept between runs of the program, so that its class should be one
-            of an importable module.
+        key: returns the key of an item; hashable. Equal keys belong together. Keys of plain types,
+            tuples and frozen dataclasses are divided among the tasks; those of other classes are
+            all handled in one place. Their classes are needed again after a restart, so they have
+            to be those of installed modules; the first key of a class of a script ends the query.
+        accumulate: called with the state of the item's key and the item; returns the new state. A
+            state has to be picklable; it is kept between runs of the program, so its class should
+            be in a module that can be imported.
         seed: the state of a key before its first item.
-        timeout: how long without an item after which the state of a key is given up; the next item
-            begins with the seed again. Spark looks at the time once in each micro-batch. None keeps
-            states for ever.
-        on_timeout: gets the key and the state that is given up; what it gives is sent as the last
-            state of the key, and None sends nothing.
-        order_by: what items of one key are sorted by within a micro-batch.
+        timeout: how long without an item until the state of a key is dropped, in seconds; the next
+            item begins with the seed again. Spark looks at the time once in each micro-batch. None
+            keeps states for ever.
+        on_timeout: called with the key and the dropped state; its result is sent as the last state
+            of the key, and None sends nothing.
+        order_by: returns the value by which items of one key are sorted within a micro-batch.
 
     Raises:
         ValueError: if `timeout` is not positive, or `on_timeout` is given without it.
@@ -89,9 +89,9 @@ def scan_by_key(
         NotPicklableError: when applied, if a function or the seed cannot be sent to the cluster.
         ImportError: when applied, if protobuf is missing, which Spark needs for it.
 
-    States are kept by RocksDB, which becomes the session's state store if it has the default one.
-    They are divided into ``spark.sql.shuffle.partitions`` parts when a query first starts, and stay
-    so: on one machine, a few are enough.
+    RocksDB keeps the states: it becomes the session's state store if that has the default one. They
+    are divided into ``spark.sql.shuffle.partitions`` parts when a query first starts, and stay so:
+    on one machine, a few are enough.
     """
     timeout_s = None if timeout is None else in_seconds(timeout, "the timeout")
     if timeout_s is not None and timeout_s <= 0:
@@ -120,7 +120,7 @@ def scan_by_key(
         # Items are unpickled in tasks that have not made them: their classes have to be there.
         needs = (Program[Any, Any](stages_of(flow)), origin.kept().readers)
         processor = _processor(dumps((states, needs), "a function of scan_by_key()"))
-        # Any: PySpark's annotations do not say what the function returns.
+        # Any: PySpark's annotations do not have the function's result.
         grouped = cast("Any", keyed.groupBy("bucket"))
         df: DataFrame = grouped.transformWithState(
             statefulProcessor=processor,
@@ -136,12 +136,12 @@ def scan_by_key(
 
 
 def _pickled_seed(seed: object) -> bytes:
-    """Each key gets a copy of its own."""
+    """Pickle the seed: each key gets its own copy."""
     return dumps(seed, "the seed of scan_by_key()")
 
 
 def _use_rocksdb(session: SparkSession) -> None:
-    """The default state store of Spark has no timers and only one state variable."""
+    """Use RocksDB: the default state store of Spark has no timers and only one state variable."""
     if str(session.conf.get(_PROVIDER)).endswith("HDFSBackedStateStoreProvider"):
         session.conf.set(_PROVIDER, _ROCKSDB)
 
@@ -161,13 +161,13 @@ def _check_protobuf() -> None:
 @final
 @dataclass(frozen=True, slots=True)
 class _Keyed:
-    """Makes a row of an item: where its key belongs, and both, pickled."""
+    """Makes a row of an item: the bucket of its key, and both, pickled."""
 
     key: Callable[[Any], Any]
 
-    def __call__(self, item: Any) -> tuple[int, bytes]:  # Any: items of whatever type
+    def __call__(self, item: Any) -> tuple[int, bytes]:  # Any: items of any type
         key = self.key(item)
-        hash(key)  # raises here, where the user's function is, if it cannot be one
+        hash(key)  # raises here, where the user's function is, if it is not hashable
         try:
             payload = pickle.dumps([(key, item)], 5)
         except Exception:  # one of the two has a class that came by value
@@ -195,7 +195,7 @@ def _check_lasts(key: object) -> None:
 @final
 @dataclass(frozen=True, slots=True)
 class KeyStates:
-    """What is done with the items of a bucket: the few keys whose hashes are the same.
+    """The handling of the items of a bucket: the few keys with the same hash.
 
     Attributes:
         key: as in `scan_by_key`, like the others.
@@ -206,7 +206,7 @@ class KeyStates:
         order_by: the same.
     """
 
-    # Any: keys, states and items of whatever type
+    # Any: keys, states and items of any type
     key: Callable[[Any], Any]
     accumulate: Callable[[Any, Any], Any]
     seed: bytes
@@ -217,7 +217,7 @@ class KeyStates:
     def take(
         self, kept: dict[Any, tuple[Any, int]], pairs: list[tuple[Any, Any]], now_ms: int
     ) -> Iterator[tuple[Any, Any]]:
-        """Accumulate keys and items into `kept`, which holds states and when they end."""
+        """Accumulate keys and items into `kept`, which has the states and their ends."""
         order_by = self.order_by
         if order_by is not None:
             pairs.sort(key=lambda pair: order_by(pair[1]))
@@ -237,12 +237,12 @@ class KeyStates:
             yield key, state
 
     def expire(self, kept: dict[Any, tuple[Any, int]], now_ms: int) -> Iterator[tuple[Any, Any]]:
-        """Remove what has ended from `kept`."""
+        """Remove ended states from `kept`."""
         for key in [key for key, (_, ends) in kept.items() if ends <= now_ms]:
             yield from self.given_up(key, kept.pop(key)[0])
 
     def given_up(self, key: Any, state: Any) -> Iterator[tuple[Any, Any]]:
-        """What is sent when a key has had no items for too long."""
+        """Yield the last state of a key that has had no items for too long."""
         if self.on_timeout is not None:
             try:
                 last = self.on_timeout(key, state)
@@ -258,7 +258,10 @@ def _place(function: Callable[..., Any], key: Any) -> str:
 
 
 def _processor(states: bytes) -> object:
-    """What Spark runs in the tasks; its base class takes half a second to import."""
+    """Return the processor that Spark runs in the tasks.
+
+    Its base class takes half a second to import.
+    """
     from flow_spark._state_processor import StateProcessor
 
     return StateProcessor(states)

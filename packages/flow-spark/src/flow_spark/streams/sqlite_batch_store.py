@@ -1,4 +1,4 @@
-"""`SqliteBatchStore`: which micro-batches are done, in a SQLite database."""
+"""`SqliteBatchStore`: the numbers of finished micro-batches, in a SQLite database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["SqliteBatchStore"]
 
 @final
 class SqliteBatchStore(BatchStore[sqlite3.Connection]):
-    """Keeps the numbers in a SQLite database, in one transaction with what is written there.
+    """Keeps the numbers in a SQLite database, in one transaction with the data written there.
 
     >>> store = SqliteBatchStore(":memory:")
     >>> with store.begin("totals", "query", 7, "digest") as db:
@@ -37,7 +37,7 @@ class SqliteBatchStore(BatchStore[sqlite3.Connection]):
 
     def __init__(self, path: str | Path) -> None:
         self._path: Final = str(path)
-        # Subscriptions have threads of their own; the lock keeps it to one of them at a time.
+        # Subscriptions have separate threads; the lock lets in one of them at a time.
         self._connection: Final = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False
         )
@@ -45,7 +45,7 @@ class SqliteBatchStore(BatchStore[sqlite3.Connection]):
             "CREATE TABLE IF NOT EXISTS flow_batches (subscriber TEXT, query_id TEXT, "
             "batch_id INTEGER NOT NULL, digest TEXT, PRIMARY KEY (subscriber, query_id))"
         )
-        with suppress(sqlite3.OperationalError):  # it has this column, but for old ones
+        with suppress(sqlite3.OperationalError):  # only old databases lack this column
             self._connection.execute("ALTER TABLE flow_batches ADD COLUMN digest TEXT")
         self._lock: Final = threading.Lock()
 
@@ -54,7 +54,7 @@ class SqliteBatchStore(BatchStore[sqlite3.Connection]):
     def begin(
         self, subscriber: str, query_id: str, batch_id: int, digest: str
     ) -> Generator[sqlite3.Connection | None, None, None]:
-        """Gives the connection, with a transaction begun."""
+        """Give the connection, with a transaction begun."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:

@@ -37,7 +37,7 @@ _LOOK_EVERY_S: Final = 0.02
 _HANDOVER_S: Final = 5.0
 _SINCE: Final = (4, 2)
 _OPENING_S: Final = 1.0
-"""How long another process may take that only opens the spool."""
+"""How long another process may take that only opens the spool, in seconds."""
 
 
 def stream_source(
@@ -54,15 +54,15 @@ def stream_source(
 ) -> DataFrame:
     """A flow of this process as a streaming DataFrame.
 
-    When a query of the DataFrame starts, the flow is subscribed, and its items are put into a spool
-    on disk, in segments that survive a crash. Micro-batches are made of whole segments; what Spark
-    has committed is removed. If the query is slower than the flow, the spool fills up to its
+    When a query of the DataFrame starts, the flow is subscribed to, and its items are put into a
+    spool on disk, in segments that survive a crash. Micro-batches are made of whole segments;
+    committed ones are removed. If the query is slower than the flow, the spool fills up to its
     window, and nothing more is requested.
 
-    After a restart, with the same spool and checkpoint, the query goes on where it was, without
-    loss and without duplicates. The flow is subscribed again. If it is given as such, it has to
+    After a restart, with the same spool and checkpoint, the query continues where it was, without
+    loss and without duplicates. The flow is subscribed to again. If it is given as such, it has to
     give the same items again: as many as the spool has seen are skipped. A function is given that
-    number instead, and makes the flow of what comes after them:
+    number instead, and returns the flow of the items after them:
 
     >>> lines = stream_source(  # doctest: +SKIP
     ...     lambda seen: read_log(after=seen), spark, schema="line string", spool="state/spool"
@@ -70,16 +70,17 @@ def stream_source(
     >>> lines.writeStream.option("checkpointLocation", "state/done").start()  # doctest: +SKIP
 
     Args:
-        flow: what is streamed.
-        session: where.
+        flow: the flow to stream.
+        session: the session.
         spool: a folder that the driver and all executors see under this path. It belongs to one
-            flow and one query; it is made, and nobody else may look into it.
-        schema: the columns, as for `to_dataframe`. None takes what the last mapper of `flow` is
-            annotated to return.
+            flow and one query; it is made, and only this user can look into it.
+        schema: the columns, as for `to_dataframe`. None takes the annotated return type of the last
+            mapper of `flow`.
         segment_rows: the most items in a segment. As many again are in memory on their way.
-        flush: how long it takes until a segment is closed that is not full, if Spark waits for it.
+        flush: how long until a segment is closed that is not full, in seconds, if Spark waits for
+            it.
         batch_segments: the most segments in a micro-batch.
-        window: how many segments wait on disk for a micro-batch; those of the micro-batch at hand
+        window: how many segments wait on disk for a micro-batch; those of the current micro-batch
             come on top. At least two micro-batches; None takes that.
         tasks: how many tasks read a micro-batch; None takes as many as there are cores, or 8.
 
@@ -88,8 +89,8 @@ def stream_source(
         to its end, or until nothing has come for ten seconds; with others, the first micro-batch
         of a query may be empty. Demand: bounded by `window`; nothing
         is requested before a query runs, and the flow is cancelled when the query stops. Thread:
-        the flow is subscribed in a thread of its own. Errors: what the flow fails with ends the
-        query, after the items before it; the query's error holds it as text. A restart tries the
+        the flow is subscribed to in a separate thread. Errors: an error of the flow ends the
+        query, after the items before it; the query's error has its text. A restart tries the
         flow again.
 
     Raises:
@@ -120,7 +121,7 @@ def stream_source(
     if folder is None:
         raise ValueError(f"spool is a path that this process can write to, not {spool!r}")
     columns = _columns(flow, schema)
-    # Any: what is callable, too, might be a flow of other items.
+    # Any: an object that can be called, too, might be a flow of other items.
     make = _skipping(cast("Any", flow)) if isinstance(flow, Flow) else flow
     settings = _Settings(segment_rows, flush_s, window)
     _Feeder(session, Segments.made(folder.absolute(), columns.arrow), make, columns, settings)
@@ -134,7 +135,7 @@ def stream_source(
 
 def _columns(
     flow: Flow[Any] | Callable[[int], Flow[Any]], schema: object
-) -> ItemSchema:  # Any: items of whatever type
+) -> ItemSchema:  # Any: items of any type
     found = schema
     if found is None and not callable(flow):
         found = item_type(stages_of(flow), None)
@@ -143,7 +144,7 @@ def _columns(
             "stream_source() does not know the columns: give schema='id bigint, name string', or a "
             "dataclass; or let the last mapper of the flow be annotated to return one"
         )
-    # Once there and back, so that the segments are just what Spark expects.
+    # There and back once, so that the segments are just as Spark expects.
     columns = ItemSchema.of(found)
     return ItemSchema(arrow_schema(columns.spark()), columns.item_type, columns.struct)
 
@@ -223,7 +224,7 @@ class _Feeder:
         """Make room for another one, if no query runs.
 
         Raises:
-            SpoolError: if one does.
+            SpoolError: if a query runs.
         """
         deadline = time.monotonic() + _HANDOVER_S
         while self._thread.is_alive() and self._read():
@@ -244,15 +245,15 @@ class _Feeder:
         try:
             while not self._over.is_set() and self._session_lives():
                 if not self._segments.folder.exists():
-                    return  # nobody needs it any more
+                    return  # it is not needed any more
                 outcome = self._segments.outcome()
                 if outcome is None:
                     if self._read():
                         self._feed()
                 elif outcome.error is not None and not self._read():
-                    self._segments.reopen()  # the query has heard of it
+                    self._segments.reopen()  # the query has got the error
                 self._over.wait(_LOOK_EVERY_S)
-        except Exception as error:  # a thread has nobody to propagate to
+        except Exception as error:  # an error in a thread has no caller to propagate to
             if self._segments.folder.exists():
                 hooks.drop_error(error)
         finally:
@@ -266,7 +267,7 @@ class _Feeder:
         return getattr(context, "_jsc", None) is not None
 
     def _feed(self) -> None:
-        """Until the flow ends or the query does."""
+        """Feed until the flow ends or the query does."""
         segments = self._segments
         end = segments.end()
         intake = _Intake(self._settings.segment_rows)
@@ -292,7 +293,7 @@ class _Feeder:
                 if intake.ended() and not waiting:
                     segments.conclude(Outcome(intake.told()))
                     return
-                # While a micro-batch is at hand, others can wait for a segment to be full.
+                # During a micro-batch, further items can wait for a segment to be full.
                 if len(waiting) == self._settings.segment_rows or ahead <= 0 or intake.ended():
                     end, waiting = self._append(waiting, end), []
         except Exception as error:  # an item does not fit, or the disk is full
@@ -300,7 +301,7 @@ class _Feeder:
             return
         finally:
             intake.cancel()
-        # What a source that cannot be asked again has sent is not lost, in bounded number.
+        # Items of a source that cannot be asked again are not lost, in bounded number.
         waiting += intake.take(self._settings.segment_rows, 0.0)
         try:
             self._append(waiting, end)
@@ -322,8 +323,8 @@ def _told(error: BaseException) -> str:
 class _Intake(CoreSubscriber[Any]):
     """Holds as many items as were requested, for a thread that takes them in portions.
 
-    All requests come from the thread of `run`, in which a synchronous source sends its items: the
-    taking thread is never held up by it.
+    All requests come from the thread of `run`, in which a synchronous source sends its items: it
+    never holds up the thread that takes them.
     """
 
     __slots__ = (
@@ -396,16 +397,16 @@ class _Intake(CoreSubscriber[Any]):
             self._change.notify_all()
 
     def ended(self) -> bool:
-        """Whether nothing is left, and nothing will come."""
+        """Return whether nothing is left, and nothing will come."""
         with self._change:
             return self._done and not self._items
 
     def told(self) -> str | None:
-        """What the flow failed with; None if it completed."""
+        """Return the error of the flow as text; None if it completed."""
         return None if self.error is None else _told(self.error)
 
     def take(self, most: int, patience_s: float) -> list[Any]:
-        """Up to `most` items: waits for the first ones a moment, and for the rest `patience_s`."""
+        """Take up to `most` items: wait a moment for the first ones, `patience_s` for the rest."""
         with self._change:
             if not self._items and not self._done:
                 self._change.wait(_LOOK_EVERY_S)
@@ -423,7 +424,7 @@ class _Intake(CoreSubscriber[Any]):
             return taken
 
     def cancel(self) -> None:
-        """Want no more; what has come can still be taken."""
+        """Stop; items that have come can still be taken."""
         with self._change:
             self._done = True
             subscription = self._subscription

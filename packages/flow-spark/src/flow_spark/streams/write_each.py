@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["BatchSink", "write_each"]
 
 BatchSink: TypeAlias = "Callable[[DataFrame, int], object]"
-"""What takes a micro-batch: gets its rows as a DataFrame, and its number."""
+"""A function that takes a micro-batch: called with its rows as a DataFrame, and its number."""
 
 _DONE: Final = pa.schema([("batch_id", pa.int64()), ("items", pa.int64())])
 
@@ -41,9 +41,9 @@ _DONE: Final = pa.schema([("batch_id", pa.int64()), ("items", pa.int64())])
 def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[MicroBatch]]:
     """Give each micro-batch of a stream to several sinks on the cluster, by one query.
 
-    The stages before it run once: what they give is kept on the executors while the sinks take it,
-    one after the other, and the next micro-batch begins when all have it. The items do not pass
-    through this process.
+    The stages before it run once: their results are kept on the executors while the sinks take
+    them, one after the other, and the next micro-batch begins when all have taken it. The items do
+    not pass through this process.
 
     >>> late = from_stream(trips, checkpoint="state/late").filter(is_late)  # doctest: +SKIP
     >>> batches = late.spark.write_each(  # doctest: +SKIP
@@ -52,8 +52,8 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
     >>> handle = batches.subscribe(print)  # starts the query  # doctest: +SKIP
     >>> handle.dispose()  # stops it  # doctest: +SKIP
 
-    After a crash the micro-batch that was not committed comes again, under the same number, to all
-    sinks. `batch_writer` overwrites what it wrote then; other sinks should do the like. With
+    After a crash the micro-batch that was not committed comes again, with the same number, to all
+    sinks. `batch_writer` overwrites what it wrote then; other sinks should do the same. With
     ``.publish()`` of flow-multicast behind it, ``connect()`` starts the query.
 
     It is for flows of `from_stream` with nothing but stages behind them. It gives a `MicroBatch`
@@ -61,17 +61,17 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
 
     Demand: exact; sinks get a micro-batch when it is requested. Thread: as `from_stream`.
     Fusion: none.
-    Errors: what a sink raises ends the query; its text names the sink, and the micro-batch is not
+    Errors: an error of a sink ends the query; its text names the sink, and the micro-batch is not
     committed.
 
     Args:
-        sinks: get the rows of a micro-batch as a DataFrame, and its number. They run in this
-            process, or with Spark Connect in one of the server, to which they are pickled.
+        sinks: called with the rows of a micro-batch as a DataFrame, and its number. They run in
+            this process, or with Spark Connect in one of the server, to which they are pickled.
         schema: the columns, as for `to_dataframe`.
 
     Raises:
         ValueError: if there are no sinks.
-        TypeError: if one is not callable.
+        TypeError: if one cannot be called.
         UnsupportedTypeError: when applied to anything else, or if the columns are not known.
         NotPicklableError: when subscribed, with Spark Connect, if a sink cannot be sent.
     """
@@ -102,8 +102,8 @@ class _EachSink(Runs):
 
     Args:
         df: the stream.
-        sinks: who gets each micro-batch.
-        settings: how the query runs.
+        sinks: the sinks for each micro-batch.
+        settings: the settings of the query.
     """
 
     __slots__ = ("_df", "_settings", "_sinks")
@@ -117,7 +117,7 @@ class _EachSink(Runs):
 
     @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """The items of the job are of `MicroBatch`."""
+        """Return the job, with items of `MicroBatch`."""
         sinks: bytes | tuple[BatchSink, ...] = self._sinks
         if is_connect(self._df.sparkSession):
             sinks = dumps(sinks, "a sink of this flow")
@@ -133,10 +133,10 @@ class _EachSink(Runs):
 @final
 @dataclass(frozen=True, slots=True)
 class _GivenToSinks:
-    """Gives a micro-batch to all sinks, and makes the row that tells the subscriber of it.
+    """Gives a micro-batch to all sinks, and makes the row for the subscriber.
 
     Attributes:
-        sinks: who gets it; pickled if this runs in another process.
+        sinks: the sinks; pickled if this runs in another process.
     """
 
     sinks: bytes | tuple[BatchSink, ...]
