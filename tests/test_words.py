@@ -106,7 +106,3 @@ def test_a_folder_may_have_as_many_as_were_recorded_and_no_more(root: Path) -> N
     assert words.fewer(root)
     words.record(root)
     assert (root / "docs" / "words.toml").read_text("utf-8") == LIST
-
-
-def test_no_folder_of_ours_has_more_than_it_may() -> None:
-    assert not found(SCRIPT.parent.parent)

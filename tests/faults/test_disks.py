@@ -290,6 +290,6 @@ def test_a_micro_batch_whose_store_is_full_is_undone_and_done_later(tight: Disk 
 
 def test_what_is_no_spool_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    with pytest.raises(SpoolError, match="no spool"):
+    with pytest.raises(SpoolError, match="no flow has spooled"):
         Segments.made(tmp_path, INTS.arrow)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
