@@ -1,4 +1,4 @@
-"""Flow beside Agera and ReactiveX: what they do, what went wrong there, and bridges both ways."""
+"""Flow beside Agera and ReactiveX: their semantics, their faults, and bridges both ways."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from flow_core.errors import no_such_name
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
 
     def __getattr__(name: str) -> object:
         no_such_name(__name__, name)

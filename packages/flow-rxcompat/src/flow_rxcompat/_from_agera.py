@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Terminating(Protocol):
-    """An observable of `flow_rxcompat.converters`: Agera has no word for its end."""
+    """An observable of `flow_rxcompat.converters`: Agera has no interface for its end."""
 
     @property
     def terminated(self) -> bool:
@@ -46,22 +46,22 @@ class Terminating(Protocol):
 
     @property
     def failure(self) -> BaseException | None:
-        """What the flow failed with."""
+        """The error of the flow."""
         ...
 
     @property
     def changes(self) -> int:
-        """How many items have come."""
+        """The number of items that have come."""
         ...
 
 
 @runtime_checkable
 class Filled(Terminating, Protocol):
-    """A reservoir of `flow_rxcompat.converters`, which is over when it has ended and is empty."""
+    """A reservoir of `flow_rxcompat.converters`: ended when its flow has ended and it is empty."""
 
     @property
     def waiting(self) -> int:
-        """How many items wait; takes no lock."""
+        """The number of items that wait; takes no lock."""
         ...
 
 
@@ -75,9 +75,9 @@ def _on(loop: Loop, task: Callable[[], None]) -> None:
 
 @final
 class _Listener(Updatable, Generic[T]):
-    """The updatable of one subscriber. Added and removed on one loop, each once at most.
+    """The updatable of one subscriber. Added and removed on one loop, each at most once.
 
-    A removal that comes before the adding leaves it at that (A04, A08).
+    A removal that comes before the adding prevents it (A04, A08).
     """
 
     __slots__ = (
@@ -149,13 +149,14 @@ class _Listener(Updatable, Generic[T]):
         self._look(told=not isinstance(self._observable, Terminating))
 
     def _look(self, *, told: bool) -> None:
-        """Pass on what there is: an update may tell of values, of the end, or of both."""
+        """Pass on what there is: an update may stand for values, for the end, or for both."""
         observable = self._observable
         if not isinstance(observable, Terminating):
             if told:
                 self._tell()
             return
-        terminated = observable.terminated  # read first: what came before the end has come by then
+        # Read first: values from before the end have come by then.
+        terminated = observable.terminated
         changes, self._changes = self._changes, observable.changes
         if told or changes != self._changes:
             self._tell()
@@ -172,7 +173,7 @@ class _Listener(Updatable, Generic[T]):
             throw_if_fatal(error)
             self._outlet.end(error)
             return
-        # Without a value, the store asks for it when it is wanted, and None only wakes it up.
+        # Without a value, the store asks for it on demand, and None only wakes it up.
         self._outlet.put(value)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         self._outlet.signal()
 
@@ -229,8 +230,8 @@ class _AgeraSource(Publisher[T]):
 def from_agera(observable: Observable, *, loop: Loop | None = None) -> Flow[Signal]:
     """The updates of an observable of Agera, as a flow.
 
-    Updates that come while one waits are that one, as between Agera's own parts. The flow ends only
-    if the observable is one of `to_agera` and its like, and with its error then.
+    Updates that come while one waits are merged with it, as between Agera's own parts. The flow
+    ends only if the observable is one of `to_agera` and its kin, and then with its error.
 
     Demand: one update waits. Thread: that of the loop, or the requester's. Fusion: none.
 
@@ -265,24 +266,24 @@ def from_repository(
     1
     2
 
-    A repository of `mutable_repository` or `to_repository` shows each of its values, when it
-    accepts it and on that thread: with ``buffer`` none is lost, with ``latest`` the last one comes
-    surely (G7). Of others an update is all there is: the value is asked for on the loop, and what
-    was between two updates is not to be had.
+    A repository of `mutable_repository` or `to_repository` passes on each of its values, when it
+    accepts it and on that thread: with ``buffer`` none is lost, with ``latest`` the last one always
+    comes (G7). Others only announce updates: the value is read on the loop, and values between two
+    updates are lost.
 
     Demand: as `strategy` says. Fusion: none.
 
     Args:
         repository: is active while there is a subscriber.
-        strategy: what becomes of values that are not requested: ``buffer``, ``latest``, ``drop``
-            or ``error``.
-        capacity: values that wait at most, in ``buffer``.
-        current: whether the flow begins with the value that is there.
+        strategy: what happens to values that are not requested: ``buffer``, ``latest``, ``drop`` or
+            ``error``.
+        capacity: how many values wait at most, in ``buffer``.
+        current: whether the flow begins with the present value.
         loop: see `from_agera`.
 
     Raises:
         TypeError: if `capacity` is not an int.
-        ValueError: if it is less than 1, or there is no such strategy.
+        ValueError: if `capacity` is less than 1, or there is no such strategy.
     """
     check_strategy(strategy, capacity)
     label = f"from_repository({strategy!r})"

@@ -1,4 +1,4 @@
-"""What waits for one subscriber, and what is told to many of them."""
+"""Signals that wait for one subscriber, and those for many of them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = [
 T = TypeVar("T")
 
 Strategy: TypeAlias = Literal["buffer", "latest", "drop", "error"]
-"""What becomes of values that nobody has requested yet.
+"""The treatment of values that are not requested yet.
 
-``buffer``: they wait, `capacity` of them at most; one more fails the flow, after those that wait.
+``buffer``: they wait, at most `capacity` of them; one more fails the flow, after those that wait.
 ``latest``: the newest one waits. ``drop``: they go to the dropped-items hook. ``error``: the flow
 fails.
 """
@@ -44,11 +44,11 @@ _STRATEGIES: Final = ("buffer", "latest", "drop", "error")
 
 
 def check_strategy(strategy: Strategy, capacity: int) -> None:
-    """Refuse what is not a strategy, or no capacity.
+    """Refuse an unknown strategy, or a wrong capacity.
 
     Raises:
         TypeError: if `capacity` is not an int.
-        ValueError: if it is less than 1, or there is no such strategy.
+        ValueError: if `capacity` is less than 1, or there is no such strategy.
     """
     if strategy not in _STRATEGIES:
         raise ValueError(f"strategy= takes one of {', '.join(_STRATEGIES)}, not {strategy!r}")
@@ -56,7 +56,10 @@ def check_strategy(strategy: Strategy, capacity: int) -> None:
 
 
 class Store(Generic[T]):
-    """What waits for one subscriber. Used under the lock of its `Outlet`, except for `make`."""
+    """The items that wait for one subscriber.
+
+    Used under the lock of its `Outlet`, except for `make`.
+    """
 
     __slots__ = ()
 
@@ -65,41 +68,41 @@ class Store(Generic[T]):
         """Keep `item`.
 
         Args:
-            item: what comes.
+            item: the new item.
             room: how many more items are requested than wait.
 
         Returns:
-            What is lost by it, and why the flow fails, if it does.
+            The item that is lost by it, and the error of the flow, if it fails.
         """
 
     @abstractmethod
     def take(self) -> T | Empty:
-        """What waits first."""
+        """Remove and return the first item."""
 
     @property
     @abstractmethod
     def waiting(self) -> int:
-        """How much waits."""
+        """Return how many items wait."""
 
     def make(self, item: T) -> T | Empty:
-        """What the subscriber gets for `item`; called without the lock, and may raise."""
+        """Return what the subscriber gets for `item`; called without the lock, and may raise."""
         return item
 
     def clear(self) -> list[T]:
-        """Forget what waits; what of it has to be dropped."""
+        """Remove the items that wait; return those that have to be dropped."""
         items: list[T] = []
         while (item := self.take()) is not EMPTY:
             items.append(item)
         return items
 
     def drop(self, item: T) -> None:
-        """What becomes of an item that nobody gets any more."""
+        """Drop an item that no subscriber gets any more."""
         hooks.drop_item(item)
 
 
 @final
 class Queued(Store[T]):
-    """Items, as a `Strategy` says."""
+    """Items, treated by a `Strategy`."""
 
     __slots__ = ("_capacity", "_items", "_label", "_strategy")
 
@@ -116,7 +119,7 @@ class Queued(Store[T]):
             lost: T | Empty = items.popleft() if items else EMPTY
             items.append(item)
             return lost, None
-        # What is requested waits, too, while another thread delivers.
+        # Requested items wait, too, while another thread delivers.
         full = len(items) >= self._capacity
         if not full and (self._strategy == "buffer" or room > 0):
             items.append(item)
@@ -145,7 +148,7 @@ class Queued(Store[T]):
 
 @final
 class Counted(Store[T]):
-    """Equal items: what waits is a number, so that none is lost and nothing grows."""
+    """Equal items: a number, so that none is lost and nothing grows."""
 
     __slots__ = ("_count", "_item", "_most")
 
@@ -185,7 +188,7 @@ class Counted(Store[T]):
 
 @final
 class Flagged(Store[T]):
-    """There is a value, which is asked for when it is delivered."""
+    """A flag for a value, which is read when it is delivered."""
 
     __slots__ = ("_flag", "_get")
 
@@ -214,16 +217,16 @@ class Flagged(Store[T]):
 
     @override
     def drop(self, item: object) -> None:
-        """It was not asked for."""
+        """Do nothing: it was not read."""
 
 
 @final
 class Polled(Store[T]):
-    """There may be values, which are taken from elsewhere, one at a time.
+    """A flag for values, which are taken from elsewhere, one at a time.
 
     Args:
         poll: takes one.
-        left: whether there may be one. Called under a lock, and takes none.
+        left: returns whether there may be one. Called under a lock, and takes none.
     """
 
     __slots__ = ("_flag", "_left", "_poll")
@@ -250,7 +253,7 @@ class Polled(Store[T]):
 
     @override
     def make(self, item: object) -> T | Empty:
-        """What follows the value is asked for as well."""
+        """Return the value, and note that another one may follow."""
         value = self._poll()
         if value is not EMPTY:
             self._flag = True
@@ -258,24 +261,25 @@ class Polled(Store[T]):
 
     @override
     def drop(self, item: object) -> None:
-        """It was not taken."""
+        """Do nothing: it was not taken."""
 
 
 @final
 class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
-    """The subscription of one subscriber to something that pushes.
+    """The subscription of one subscriber to a source that pushes.
 
     Work is published and then drained (`SerialDrain`): items by `put`, an end by `end`, each
-    followed by `signal`. What is put after an end or a cancel goes where the store says.
+    followed by `signal`. The store decides about items after an end or a cancel.
 
-    Demand: as the store says. Thread: the one that signals, the requester's, or that of `runner`.
+    Demand: depends on the store. Thread: the one that signals, the requester's, or that of
+    `runner`.
     Fusion: none.
 
     Args:
         downstream: gets the signals.
-        store: what waits.
+        store: the items that wait.
         label: the source, for messages.
-        runner: where the signals are delivered.
+        runner: runs the delivery.
     """
 
     __slots__ = (
@@ -314,13 +318,13 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
         self._bad: ValueError | None = None
         self._leave: list[Callable[[], object]] = []
         self._over = False
-        """What is in `_leave` was called."""
+        """True when the functions in `_leave` were called."""
         self._lost: deque[T] = deque()
 
     def start(self) -> None:
         """Hand this over as the subscription (§1.9)."""
         downstream = self._downstream
-        # The permit is held, so that nothing is signalled before on_subscribe has returned.
+        # We hold the permit, so that no signal comes before on_subscribe has returned.
         if downstream is not None and self.try_enter():
             try:
                 downstream.on_subscribe(self)
@@ -334,11 +338,11 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
 
     @property
     def over(self) -> bool:
-        """Whether what is put is of no use any more."""
+        """Return whether items are of no use any more."""
         return self._downstream is None or self._done
 
     def attach(self, leave: Callable[[], object]) -> None:
-        """Call `leave` once, when nothing more is wanted; at once if that is so already."""
+        """Call `leave` once, when no more is needed; at once if that is so already."""
         with self._lock:
             over = self._over
             if not over:
@@ -347,7 +351,7 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
             leave()
 
     def put(self, item: T, /) -> None:
-        """Publish `item`. Calls nothing, so that it may be done under a lock."""
+        """Publish `item`. This calls no other code, so it may be done under a lock."""
         with self._lock:
             if self._downstream is None or self._done:
                 self._lost.append(item)
@@ -373,7 +377,7 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
         else:
             self.signal()
 
-    # -- the subscriber's end
+    # -- for the subscriber
 
     @override
     def request(self, n: int, /) -> None:
@@ -409,7 +413,7 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
     # -- draining
 
     def signal(self) -> None:
-        """See `SerialDrain.signal`; with a runner, it drains there."""
+        """Drain, see `SerialDrain.signal`; with a runner, there."""
         runner = self._runner
         if runner is None:
             super().signal()
@@ -420,11 +424,11 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
                 self._rejected(error)
 
     def _rejected(self, error: RejectedExecutionError) -> None:
-        # The permit is held: the executor, which was to give it back, does not run.
+        # The permit is held: the executor, which should have given it back, does not run.
         downstream, self._downstream = self._downstream, None
         self._discard()
         self._finish_up()
-        if downstream is not None:  # who has cancelled need not be told
+        if downstream is not None:  # a subscriber that has cancelled gets no signal
             downstream.on_error(error)
         self.leave()
 
@@ -442,7 +446,7 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
                 self._finish_up()
                 downstream.on_error(bad)
                 return
-            done = self._done  # read before the store: what came before the end is there by then
+            done = self._done  # read before the store: items from before the end are there by then
             if done:
                 self._finish_up()
             item: T | Empty = EMPTY
@@ -492,7 +496,7 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
 
     def _terminate(self, downstream: CoreSubscriber[T]) -> None:
         with self._lock:
-            # A bad request is an error of its own, and follows in the next round (§3.9).
+            # A bad request has a separate error, which follows in the next round (§3.9).
             if self._downstream is None or self._bad is not None:
                 return
             self._downstream = None
@@ -532,9 +536,9 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
 
 @final
 class Lines(Generic[T]):
-    """The outlets of something hot: each gets what comes from its joining on, and the end.
+    """The outlets of a hot source: each gets the items from its joining on, and the end.
 
-    Whoever joins after the end gets the end. `lock` puts items in one order for all.
+    An outlet that joins after the end gets the end. `lock` puts items in one order for all.
     """
 
     __slots__ = ("_error", "_outlets", "ended", "lock")
@@ -547,14 +551,14 @@ class Lines(Generic[T]):
 
     @property
     def error(self) -> BaseException | None:
-        """What it ended with."""
+        """The error that it ended with."""
         return self._error
 
     def __len__(self) -> int:
         return len(self._outlets)
 
     def join(self, outlet: Outlet[T], first: Callable[[], T] | None = None) -> None:
-        """Tell `outlet` from now on, beginning with what `first` gives under the lock."""
+        """Pass signals to `outlet` from now on, first the result of `first`, under the lock."""
         with self.lock:
             ended = self.ended
             if not ended:
@@ -564,24 +568,24 @@ class Lines(Generic[T]):
         if ended:
             outlet.end(self._error)
         else:
-            # Who has cancelled by now is taken off again at once.
+            # A subscriber that has cancelled by now is removed again at once.
             outlet.attach(lambda: self.part(outlet))
             outlet.signal()
 
     def part(self, outlet: Outlet[T]) -> None:
-        """Tell `outlet` no more."""
+        """Pass no more signals to `outlet`."""
         with self.lock:
             self._outlets = tuple(each for each in self._outlets if each is not outlet)
 
     def put_locked(self, item: T) -> tuple[Outlet[T], ...]:
-        """Publish `item`, under `lock`; whom to signal when it is released."""
+        """Publish `item`, under `lock`; return the outlets to signal when it is released."""
         outlets = self._outlets
         for outlet in outlets:
             outlet.put(item)
         return outlets
 
     def put(self, item: T) -> bool:
-        """Send `item` to all; False after the end."""
+        """Send `item` to all; return False after the end."""
         with self.lock:
             if self.ended:
                 return False
@@ -591,14 +595,14 @@ class Lines(Generic[T]):
         return True
 
     def end_locked(self, error: BaseException | None) -> tuple[Outlet[T], ...]:
-        """End it, under `lock`; whom to tell when it is released."""
+        """End it, under `lock`; return the outlets to signal when it is released."""
         self.ended = True
         self._error = error
         outlets, self._outlets = self._outlets, ()
         return outlets
 
     def end(self, error: BaseException | None) -> bool:
-        """End all, unless it has ended; whether it had not. A late error is dropped."""
+        """End all, unless it has ended; return whether it had not. A late error is dropped."""
         with self.lock:
             late = self.ended
             outlets = () if late else self.end_locked(error)

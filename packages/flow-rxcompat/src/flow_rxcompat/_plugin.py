@@ -1,4 +1,4 @@
-"""What this package registers; see `flow_core.plugins`."""
+"""The records that this package registers; see `flow_core.plugins`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ __all__ = ["flow_converters"]
 
 @hookimpl
 def flow_converters() -> Iterator[ConverterSpec]:
-    """What flows can be made of. Naming a class imports nothing: `reactivex` may be missing."""
+    """Yield the converters of this package.
+
+    Naming a class imports nothing: `reactivex` may be missing.
+    """
     yield ConverterSpec(
         "agera-observable",
         "flow_rxcompat.converters:from_agera",

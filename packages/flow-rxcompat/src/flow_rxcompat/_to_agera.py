@@ -41,11 +41,11 @@ __all__ = [
 T = TypeVar("T")
 
 _NO_END: Final[tuple[int, BaseException | None]] = (-1, None)
-"""In place of the number of an activation, and what its run has failed with."""
+"""In place of the number of an activation, and the error of its run."""
 
 
 def _call(on_error: Callable[[BaseException], object], error: BaseException) -> None:
-    """Call `on_error`. What it raises goes to the hook: the update comes nevertheless."""
+    """Call `on_error`. Its error goes to the hook: the update still comes."""
     try:
         on_error(error)
     except BaseException as raised:
@@ -55,7 +55,7 @@ def _call(on_error: Callable[[BaseException], object], error: BaseException) -> 
 
 @final
 class _Run(CoreSubscriber[T]):
-    """One activation. Its owner knows whether what it hears still counts."""
+    """One activation. Its owner decides whether its signals still count."""
 
     __slots__ = ("_asked", "_lock", "_over", "_owner", "_subscription", "activation")
 
@@ -63,7 +63,7 @@ class _Run(CoreSubscriber[T]):
         self._owner = owner
         self.activation = activation
         self._asked = asked
-        """Items to request when there is a subscription."""
+        """The number of items to request when there is a subscription."""
         self._lock = Lock()
         self._over = False
         self._subscription: Subscription | None = None
@@ -102,7 +102,7 @@ class _Run(CoreSubscriber[T]):
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """An item whose equality raises, say."""
+        """Handle an error of an item, such as of its equality."""
         self.on_error(error)
         return True
 
@@ -116,15 +116,15 @@ class _Run(CoreSubscriber[T]):
 
 
 class _FlowHolder(BaseObservable, Generic[T]):
-    """Runs a flow while it is active, anew for each activation.
+    """Runs a flow while it is active, again for each activation.
 
-    After the end of the flow it says so (`terminated`, `failure`), and runs it again only when it
+    After the end of the flow it is `terminated`, with its `failure`, and runs it again only when it
     is activated again.
 
     Args:
-        flow: what to run.
-        prefetch: items that are requested at first.
-        on_error: gets the error of the flow, if not None.
+        flow: the flow to run.
+        prefetch: how many items are requested at first.
+        on_error: called with the error of the flow, if not None.
     """
 
     __slots__ = (
@@ -148,33 +148,33 @@ class _FlowHolder(BaseObservable, Generic[T]):
         self._prefetch = prefetch
         self._on_error = on_error
         self._state = Lock()
-        """Guards `_run` and what comes of it. Nothing is told under it."""
+        """Guards `_run` and its results. Never held while calling out."""
         self._run: _Run[T] | None = None
         self._changes = 0
         self._end = _NO_END
 
     @property
     def terminated(self) -> bool:
-        """Whether the flow has ended; an update has told of it.
+        """Whether the flow has ended; an update has announced it.
 
-        Whoever activates this anew makes it False, also while the message is on its way that does.
+        A new activation makes it False, also while its message is on the way.
         """
         return self._end[0] == self._activations
 
     @property
     def failure(self) -> BaseException | None:
-        """What the flow failed with: the identical object; or None."""
+        """The error of the flow, as the same object; or None."""
         activation, error = self._end
         return error if activation == self._activations else None
 
     @property
     def changes(self) -> int:
-        """How many items have come."""
+        """The number of items that have come."""
         return self._changes
 
     @override
     def observable_activated(self) -> None:
-        """Subscribes to the flow."""
+        """Subscribe to the flow."""
         with self._state:
             self._end = _NO_END
             run = self._run = _Run(self, self._activations, self._room_locked())
@@ -182,22 +182,22 @@ class _FlowHolder(BaseObservable, Generic[T]):
 
     @override
     def observable_deactivated(self) -> None:
-        """Cancels the flow."""
+        """Cancel the flow."""
         with self._state:
             run, self._run = self._run, None
         if run is not None:
             run.stop()
 
     def _room_locked(self) -> int:
-        """How many items a run requests at first."""
+        """Return how many items a run requests at first."""
         return self._prefetch
 
     @abstractmethod
     def came(self, item: T, run: _Run[T]) -> None:
-        """`run` has sent `item`, which goes to the hook if it was stopped."""
+        """Take `item` of `run`; it goes to the hook if that was stopped."""
 
     def finished(self, error: BaseException | None, run: _Run[T]) -> None:
-        """`run` has ended, with `error` if not None: the end, if it was not stopped."""
+        """Take the end of `run`, with `error` if not None: it counts if the run was not stopped."""
         outlets: tuple[Outlet[T], ...] | None = None
         with self._state:
             if run is self._run and self._end is _NO_END:
@@ -214,13 +214,19 @@ class _FlowHolder(BaseObservable, Generic[T]):
         self.dispatch_update()
 
     def _end_locked(self, error: BaseException | None) -> tuple[Outlet[T], ...]:
-        """It ends, under the lock; whom to tell when that is released, before the updatables."""
+        """End, under the lock.
+
+        Return the outlets to signal when that is released, before the updatables.
+        """
         return ()
 
 
 @final
 class FlowObservable(_FlowHolder[T]):
-    """An observable of Agera that tells of each item of a flow, and of its end; see `to_agera`."""
+    """An observable of Agera that updates for each item of a flow, and for its end.
+
+    See `to_agera`.
+    """
 
     __slots__ = ()
 
@@ -258,7 +264,7 @@ class FlowRepository(_FlowHolder[T], Repository[T]):
 
     @override
     def came(self, item: T, run: _Run[T]) -> None:
-        """Taps get each item; an equal one is not a change."""
+        """Take an item: taps get each one; an equal one is not a change."""
         changed = not self._value == item  # noqa: SIM201 - equality is asked, as Agera does
         outlets: tuple[Outlet[T], ...] | None = None
         with self._state:
@@ -291,7 +297,7 @@ class FlowRepository(_FlowHolder[T], Repository[T]):
         self._next_lines().join(tap, self.get if current else None)
 
     def _next_lines(self) -> Lines[T]:
-        """The lines of the run that there is, or else of that which an updatable will begin."""
+        """Return the lines of the present run, or else of the one that an updatable will begin."""
         with self._state:
             if self._lines.ended and self._run is None:
                 self._lines = Lines()
@@ -317,17 +323,17 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
         super().__init__(flow, check_prefetch(prefetch), on_error)
         self._limit = replenish_limit(prefetch)
         self._items: deque[tuple[T, bool]] = deque()
-        """What waits, and whether it is of the flow."""
+        """The items that wait, and whether each is of the flow."""
         self._consumed = 0
 
     @property
     def waiting(self) -> int:
-        """How many items wait."""
+        """The number of items that wait."""
         return len(self._items)
 
     @override
     def accept(self, value: T, /) -> None:
-        """A value that is not of the flow."""
+        """Take a value that is not of the flow."""
         self._add(not_none(value, "accept()"), None)
 
     @override
@@ -348,7 +354,7 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
 
     @override
     def get(self) -> Result[T]:
-        """The next item, and room for more of them."""
+        """Return the next item, and make room for more."""
         more: _Run[T] | None = None
         with self._state:
             if not self._items:
@@ -356,7 +362,7 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
             item, flowed = self._items.popleft()
             left = bool(self._items)
             if flowed and self._run is not None:
-                self._consumed += 1  # whichever run it is of: it makes room for one of this run
+                self._consumed += 1  # of whichever run it is: it makes room for one of this run
                 if self._consumed == self._limit:
                     self._consumed = 0
                     more = self._run
@@ -389,11 +395,12 @@ def to_agera(
     from which they were added.
 
     Args:
-        flow: what has ``subscribe``, or else whatever `flow_core.from_` knows.
-        on_error: gets the error of the flow, which Agera cannot pass on; it is also `failure`.
+        flow: an object with ``subscribe``, or anything else that `flow_core.from_` converts.
+        on_error: called with the error of the flow, which Agera cannot pass on; it is also
+            `failure`.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
+        IllegalStateError: if this thread has no loop.
     """
     return FlowObservable(flow, UNBOUNDED, on_error)
 
@@ -408,15 +415,15 @@ def to_repository(
 
     It is shared, as by `to_agera`. `from_repository` gets all items of it again, and their end.
 
-    Demand: everything is requested: the newest item is all that is kept.
+    Demand: everything is requested: only the newest item is kept.
 
     Args:
-        flow: what has ``subscribe``, or else whatever `flow_core.from_` knows.
+        flow: an object with ``subscribe``, or anything else that `flow_core.from_` converts.
         initial: the value before the first item.
-        on_error: gets the error of the flow; it is also `failure`.
+        on_error: called with the error of the flow; it is also `failure`.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
+        IllegalStateError: if this thread has no loop.
         NoneItemError: if `initial` is None.
     """
     return FlowRepository(flow, initial, on_error)
@@ -430,18 +437,18 @@ def to_reservoir(
 ) -> FlowReservoir[T]:
     """All items of a flow as a reservoir of Agera: the way without loss.
 
-    It is shared, as by `to_agera`; each item is got once.
+    It is shared, as by `to_agera`; each item can be got once.
 
     Demand: `prefetch` items, less those that wait since an earlier run, and more as they are got.
     No more of them wait.
 
     Args:
-        flow: what has ``subscribe``, or else whatever `flow_core.from_` knows.
-        prefetch: items that wait at most.
-        on_error: gets the error of the flow; it is also `failure`.
+        flow: an object with ``subscribe``, or anything else that `flow_core.from_` converts.
+        prefetch: how many items wait at most.
+        on_error: called with the error of the flow; it is also `failure`.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
+        IllegalStateError: if this thread has no loop.
         ValueError: if `prefetch` is less than 1.
     """
     return FlowReservoir(flow, prefetch, on_error)
@@ -449,7 +456,7 @@ def to_reservoir(
 
 @final
 class _ProcessorDispatcher(UpdateDispatcher):
-    """Updates go through a processor, and come out of it as those of its flow."""
+    """Updates pass through a processor, and come out as those of its flow."""
 
     __slots__ = ("_observable", "_processor")
 
@@ -474,7 +481,7 @@ def to_update_dispatcher(processor: Processor[Signal, object]) -> UpdateDispatch
         processor: may be called from the threads that call ``update``.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
+        IllegalStateError: if this thread has no loop.
     """
     return _ProcessorDispatcher(processor)
 
@@ -522,10 +529,10 @@ def to_subscriber(
 ) -> CoreSubscriber[object]:
     """An updatable of Agera, such as a dispatcher, as a subscriber.
 
-    Each signal is an update, the end and an error, too: Agera has no other word for them.
+    Each signal is an update, even the end and an error: Agera has nothing else for them.
 
     Args:
-        updatable: is called on the thread of the flow.
-        on_error: gets the error; without it, the dropped-errors hook does.
+        updatable: called on the thread of the flow.
+        on_error: called with the error; without it, the dropped-errors hook gets that.
     """
     return _UpdatableSubscriber(updatable, on_error)

@@ -1,4 +1,4 @@
-"""Converters: Agera, signals and flows, each into each other.
+"""Converters between Agera, signals and flows.
 
 =======================  ============================  ======================================
 from                     to                            by
@@ -17,8 +17,8 @@ signals                  Agera ``Observable``          `to_agera`
 signals                  ``Flow[Signal]``              ``observable.flow``
 =======================  ============================  ======================================
 
-`flow_core.from_` knows those that give a flow. What Agera cannot say (an error, an end, each value)
-crosses it all the same where both ends are of this package.
+`flow_core.from_` knows those that return a flow. An error, an end, or each value, for which Agera
+has no interface, still crosses it where both ends are of this package.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ def agera_to_signals(observable: Observable, *, loop: Loop | None = None) -> Sig
 
 
 def to_signals(flow: Flow[object] | Publisher[object]) -> Signals:
-    """An update for each item of `flow`, and its error or end.
+    """Return an update for each item of `flow`, and its error or end.
 
     Demand: passed on. Thread: that of the flow.
 
     Args:
-        flow: what has ``subscribe``, or else whatever `flow_core.from_` knows.
+        flow: an object with ``subscribe``, or anything else that `flow_core.from_` converts.
     """
     return Signals(from_(flow).map(lambda _: UPDATE))

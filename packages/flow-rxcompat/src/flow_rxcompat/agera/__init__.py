@@ -1,7 +1,7 @@
-"""Agera 1.4 in Python names, with its semantics, its weaknesses included.
+"""Agera 1.4 in Python names, with its semantics, including its weaknesses.
 
-Updatables are told that something has changed, and ask what: values that come between two looks are
-lost, errors and ends have no way to say so. `flow_rxcompat.signals` is what it could have been.
+Updatables learn that something has changed, and then look: values between two looks are lost, and
+there is no interface for errors and ends. `flow_rxcompat.signals` is what it could have been.
 
 The factories are in modules named as in Agera: `observables`, `repositories`, `reservoirs`,
 `functions`, `predicates`, `conditions`, `suppliers`, `receivers`, `mergers`, `binders`.

@@ -1,4 +1,4 @@
-"""The constants that several factories give, and know again by identity."""
+"""The constants of several factories, recognised by identity."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ T = TypeVar("T")
 
 @final
 class _NullOperator:
-    """Gives what it gets, or does nothing."""
+    """Returns its argument, or does nothing."""
 
     __slots__ = ()
 
-    def apply(self, value: Any, /) -> Any:  # Any: here and below, of whatever types are asked for
-        """Return what it gets."""
+    def apply(self, value: Any, /) -> Any:  # Any: here and below, the types that are asked for
+        """Return the argument."""
         return value
 
     def accept(self, value: Any, /) -> None:
@@ -32,7 +32,7 @@ class _NullOperator:
 
 @final
 class _StaticCondicate:
-    """A condition, and a predicate, that is always so or never."""
+    """A condition, and a predicate, that is always or never true."""
 
     __slots__ = ("_value",)
 
@@ -76,13 +76,13 @@ FALSE: Final = _StaticCondicate(False)
 
 
 def combined(parts: Iterable[P], default: P, defining: P, compose: Callable[[list[P]], P]) -> P:
-    """One for all of `parts`; constants among them are left out, or are all there is.
+    """Combine `parts`; constants among them are left out, or decide.
 
     Args:
-        parts: conditions, or predicates; the first that is as `defining` decides.
+        parts: conditions, or predicates; the first that is `defining` decides.
         default: the constant that decides nothing.
         defining: the constant that decides.
-        compose: makes one of those that are left, two at least.
+        compose: combines those that are left, at least two.
     """
     left: list[P] = []
     for part in parts:

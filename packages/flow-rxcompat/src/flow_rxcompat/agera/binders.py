@@ -9,5 +9,5 @@ __all__ = ["null_binder"]
 
 
 def null_binder() -> Binder[object, object]:
-    """Takes whatever comes, and does nothing."""
+    """Return a binder that does nothing."""
     return NULL

@@ -9,7 +9,7 @@
 `RConfig`                   when to tell, what to cancel, and ``compile()``
 ==========================  =====================================================================
 
-All states of one description share it: it goes forward only. A state that it has left raises
+All states of one description share it: it only goes forward. A state that it has left raises
 IllegalStateError, and so does every one after ``compile()``.
 """
 
@@ -90,7 +90,7 @@ class _Expect(enum.Enum):
 
 @final
 class _Compiler:
-    """One description, whatever the types of its values are."""
+    """One description, with values of any type."""
 
     __slots__ = (
         "_case",
@@ -212,10 +212,10 @@ class _Compiler:
 
 
 class _State:
-    """A step of a description: `repository_with_initial_value` gives the first, each the next.
+    """A step of a description. `repository_with_initial_value` returns the first, each the next.
 
     Args:
-        compiler: what has been described so far.
+        compiler: the description so far.
     """
 
     __slots__ = ("_compiler",)
@@ -225,7 +225,7 @@ class _State:
 
 
 class REventSource(_State, Generic[V, S]):
-    """Which observables begin a flow.
+    """The observables whose updates begin a flow.
 
     `V` is the type of the repository's value, `S` that of the value with which a flow begins.
     """
@@ -233,7 +233,7 @@ class REventSource(_State, Generic[V, S]):
     __slots__ = ()
 
     def observe(self, *observables: Observable) -> RFrequency[V, S]:
-        """Begin a flow with their updates; none of them is fine, too."""
+        """Begin a flow with their updates; none is allowed, too."""
         self._compiler.observe(observables)
         return RFrequency(self._compiler)
 
@@ -255,12 +255,12 @@ class RFrequency(REventSource[V, S]):
 
 
 class RTermination(_State, Generic[V, Failed, Next_co]):
-    """What becomes of a failed check or attempt.
+    """The treatment of a failed check or attempt.
 
     `Failed` is the type of what failed: the checked value, or the failure.
 
     Args:
-        compiler: what has been described so far.
+        compiler: the description so far.
         next_: the class of the step that follows.
     """
 
@@ -277,7 +277,10 @@ class RTermination(_State, Generic[V, Failed, Next_co]):
         return state
 
     def or_end(self, function: FunctionLike[Failed, V], /) -> Next_co:
-        """End the flow with what `function` makes of it; an update, if that is different."""
+        """End the flow with the result of `function` for it.
+
+        That is an update, if it is different.
+        """
         self._compiler.terminate(not_none(function, "or_end()"))
         state: Next_co = self._next(self._compiler)
         return state
@@ -287,10 +290,10 @@ class RTermination(_State, Generic[V, Failed, Next_co]):
 class RTerminationOrContinue(
     RTermination[V, Failed, Next_co], Generic[V, Failed, Next_co, Continued_co]
 ):
-    """What becomes of a failed last attempt.
+    """The treatment of a failed last attempt.
 
     Args:
-        compiler: what has been described so far.
+        compiler: the description so far.
         next_: the class of the step that follows `or_skip` and the like.
         continued: the class of the step that follows `or_continue`.
     """
@@ -304,7 +307,7 @@ class RTerminationOrContinue(
         self._continued = continued
 
     def or_continue(self) -> Continued_co:
-        """After a failure, go on with it as the value; after a success, end with its value."""
+        """After a failure, continue with it as the value; after a success, end with its value."""
         self._compiler.or_continue()
         state: Continued_co = self._continued(self._compiler)
         return state
@@ -316,33 +319,33 @@ class RSyncFlow(_State, Generic[V, P]):
     __slots__ = ()
 
     def get_from(self, supplier: SupplierLike[C], /) -> RSyncFlow[V, C]:
-        """Go on with what `supplier` gives, instead of the value so far."""
+        """Continue with the value of `supplier`, instead of the value so far."""
         self._compiler.add(GetFrom(called(supplier, "get")))
         return RSyncFlow(self._compiler)
 
     def merge_in(
         self, supplier: SupplierLike[A], merger: MergerLike[P, A, C], /
     ) -> RSyncFlow[V, C]:
-        """Go on with what `merger` makes of the value and of what `supplier` gives."""
+        """Continue with the result of `merger` for the value and that of `supplier`."""
         self._compiler.add(MergeIn(called(supplier, "get"), called(merger, "merge")))
         return RSyncFlow(self._compiler)
 
     def transform(self, function: FunctionLike[P, C], /) -> RSyncFlow[V, C]:
-        """Go on with what `function` makes of the value."""
+        """Continue with the result of `function` for the value."""
         self._compiler.add(Transform(called(function, "apply")))
         return RSyncFlow(self._compiler)
 
     def attempt_get_from(
         self, supplier: SupplierLike[Result[C]], /
     ) -> RTermination[V, BaseException, RSyncFlow[V, C]]:
-        """As `get_from`, with a result: go on with its value, or deal with its failure."""
+        """As `get_from`, with a result: continue with its value, or handle its failure."""
         self._compiler.add(GetFrom(called(supplier, "get")), _Expect.TERMINATE_THEN_FLOW)
         return RTermination(self._compiler, RSyncFlow)
 
     def attempt_merge_in(
         self, supplier: SupplierLike[A], merger: MergerLike[P, A, Result[C]], /
     ) -> RTermination[V, BaseException, RSyncFlow[V, C]]:
-        """As `merge_in`, with a result: go on with its value, or deal with its failure."""
+        """As `merge_in`, with a result: continue with its value, or handle its failure."""
         self._compiler.add(
             MergeIn(called(supplier, "get"), called(merger, "merge")), _Expect.TERMINATE_THEN_FLOW
         )
@@ -351,7 +354,7 @@ class RSyncFlow(_State, Generic[V, P]):
     def attempt_transform(
         self, function: FunctionLike[P, Result[C]], /
     ) -> RTermination[V, BaseException, RSyncFlow[V, C]]:
-        """As `transform`, with a result: go on with its value, or deal with its failure."""
+        """As `transform`, with a result: continue with its value, or handle its failure."""
         self._compiler.add(Transform(called(function, "apply")), _Expect.TERMINATE_THEN_FLOW)
         return RTermination(self._compiler, RSyncFlow)
 
@@ -365,21 +368,21 @@ class RSyncFlow(_State, Generic[V, P]):
 
     def check(
         self, function: Any, predicate: Any = EMPTY, /
-    ) -> RTermination[V, Any, RSyncFlow[V, P]]:  # Any: as the overloads say
-        """Go on if a predicate holds for the value, or for what a function makes of it.
+    ) -> RTermination[V, Any, RSyncFlow[V, P]]:  # Any: see the overloads
+        """Continue if a predicate holds for the value, or for the result of a function for it.
 
-        What ends the flow gets the value of which that was asked.
+        The function that ends the flow gets the value that the predicate got.
         """
         self._compiler.check(function, predicate)
         return RTermination(self._compiler, RSyncFlow)
 
     def send_to(self, receiver: ReceiverLike[P], /) -> RSyncFlow[V, P]:
-        """Show the value to `receiver`, and go on with it."""
+        """Pass the value to `receiver`, and continue with it."""
         self._compiler.add(SendTo(called(receiver, "accept")))
         return RSyncFlow(self._compiler)
 
     def bind_with(self, supplier: SupplierLike[A], binder: BinderLike[P, A], /) -> RSyncFlow[V, P]:
-        """Show the value, and what `supplier` gives, to `binder`; go on with the value."""
+        """Pass the value, and that of `supplier`, to `binder`; continue with the value."""
         self._compiler.add(BindWith(called(supplier, "get"), called(binder, "bind")))
         return RSyncFlow(self._compiler)
 
@@ -412,19 +415,19 @@ class RSyncFlow(_State, Generic[V, P]):
         return RConfig(self._compiler)
 
     def then_get_from(self, supplier: SupplierLike[V], /) -> RConfig[V]:
-        """End the flow with what `supplier` gives."""
+        """End the flow with the value of `supplier`."""
         self._compiler.end(GetFrom(called(supplier, "get")))
         return RConfig(self._compiler)
 
     def then_merge_in(
         self, supplier: SupplierLike[A], merger: MergerLike[P, A, V], /
     ) -> RConfig[V]:
-        """End the flow with what `merger` makes of the value and of what `supplier` gives."""
+        """End the flow with the result of `merger` for the value and that of `supplier`."""
         self._compiler.end(MergeIn(called(supplier, "get"), called(merger, "merge")))
         return RConfig(self._compiler)
 
     def then_transform(self, function: FunctionLike[P, V], /) -> RConfig[V]:
-        """End the flow with what `function` makes of the value."""
+        """End the flow with the result of `function` for the value."""
         self._compiler.end(Transform(called(function, "apply")))
         return RConfig(self._compiler)
 
@@ -484,7 +487,7 @@ class RFlow(RSyncFlow[V, P]):
     @override
     def check(
         self, function: Any, predicate: Any = EMPTY, /
-    ) -> RTermination[V, Any, RFlow[V, P]]:  # Any: as the overloads say
+    ) -> RTermination[V, Any, RFlow[V, P]]:  # Any: see the overloads
         self._compiler.check(function, predicate)
         return RTermination(self._compiler, RFlow)
 
@@ -531,19 +534,19 @@ class RFlow(RSyncFlow[V, P]):
         return RFlow(self._compiler)
 
     def go_lazy(self) -> RSyncFlow[V, P]:
-        """Tell of an update, and run the rest within ``get()``, when it is called first."""
+        """Announce an update, and run the rest within ``get()``, at its first call."""
         self._compiler.add(GoLazy())
         return RSyncFlow(self._compiler)
 
 
 @final
 class RConfig(_State, Generic[V]):
-    """When to tell of a new value, what to cancel, and the end of the description."""
+    """The last steps: when a new value is announced, and what happens to running flows."""
 
     __slots__ = ()
 
     def notify_if(self, checker: MergerLike[V, V, bool], /) -> RConfig[V]:
-        """Tell of a new value if `checker` says so of the old and the new one.
+        """Announce a new value if `checker` returns true for the old and the new one.
 
         Without it: if they are not equal.
         """
@@ -551,18 +554,18 @@ class RConfig(_State, Generic[V]):
         return self
 
     def on_deactivation(self, config: RepositoryConfig, /) -> RConfig[V]:
-        """What becomes of a flow that runs when the last updatable is removed."""
+        """Set what happens to a running flow when the last updatable is removed."""
         self._compiler.on_deactivation(config)
         return self
 
     def on_concurrent_update(self, config: RepositoryConfig, /) -> RConfig[V]:
-        """What becomes of a flow that runs when there is an update."""
+        """Set what happens to a running flow when there is an update."""
         self._compiler.on_concurrent_update(config)
         return self
 
     def send_discarded_values_to(self, receiver: ReceiverLike[Any], /) -> RConfig[V]:  # Any:
         # values of every directive
-        """Give what a flow has made in vain to `receiver`, unless it is the current value."""
+        """Pass discarded values to `receiver`, except the current value of the repository."""
         self._compiler.send_discarded_values_to(receiver)
         return self
 

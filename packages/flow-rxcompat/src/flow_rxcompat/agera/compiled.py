@@ -53,9 +53,9 @@ _running: Final = _Running()
 
 
 def interrupted() -> bool:
-    """Whether the flow that this thread runs was interrupted since it was asked last.
+    """Return whether the flow that this thread runs was interrupted since the last call.
 
-    Python cannot interrupt a thread: a directive that takes long asks, and ends early. See
+    Python cannot interrupt a thread: a directive that takes long calls this, and ends early. See
     `RepositoryConfig.SEND_INTERRUPT`.
     """
     interruption = _running.interruption
@@ -66,7 +66,7 @@ def interrupted() -> bool:
 
 
 class RunState(enum.Enum):
-    """What a compiled repository is doing."""
+    """The state of a compiled repository."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -83,12 +83,12 @@ class Directive:
 
     @abstractmethod
     def run(self, flow: CompiledRepository[Any]) -> bool:  # Any: see _Call
-        """Do it; whether the flow goes on with the next one."""
+        """Run it; return whether the flow continues with the next one."""
 
 
 @final
 class GetFrom(Directive):
-    """The supplier's value takes the place of the one before."""
+    """Replaces the value by the supplier's."""
 
     __slots__ = ("_get",)
 
@@ -151,7 +151,7 @@ class Check(Directive):
 
 @final
 class GoTo(Directive):
-    """Goes on in an executor."""
+    """Continues in an executor."""
 
     __slots__ = ("_runner",)
 
@@ -166,19 +166,19 @@ class GoTo(Directive):
 
 @final
 class GoLazy(Directive):
-    """Tells of an update; the rest runs within ``get()``."""
+    """Announces an update; the rest runs within ``get()``."""
 
     __slots__ = ()
 
     @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """The flow does it, under its lock."""
+        """Let the flow do it, under its lock."""
         return False
 
 
 @final
 class SendTo(Directive):
-    """Shows the value to a receiver."""
+    """Passes the value to a receiver."""
 
     __slots__ = ("_accept",)
 
@@ -193,7 +193,7 @@ class SendTo(Directive):
 
 @final
 class BindWith(Directive):
-    """Shows the value and the supplier's to a binder."""
+    """Passes the value and the supplier's to a binder."""
 
     __slots__ = ("_bind", "_get")
 
@@ -209,7 +209,7 @@ class BindWith(Directive):
 
 @final
 class FilterSuccess(Directive):
-    """Goes on with the value of a result; ends the flow with its failure."""
+    """Continues with the value of a result; ends the flow with its failure."""
 
     __slots__ = ("_end_with",)
 
@@ -227,7 +227,7 @@ class FilterSuccess(Directive):
 
 @final
 class FilterFailure(Directive):
-    """Goes on with the failure of a result; ends the flow with its value."""
+    """Continues with the failure of a result; ends the flow with its value."""
 
     __slots__ = ()
 
@@ -259,7 +259,7 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
     """A repository whose value a flow of directives computes, while it is active.
 
     A flow begins on the loop that made this: when it is activated, and with updates of its event
-    source. What a directive raises escapes to the thread that runs it, and the repository stays
+    source. An error of a directive propagates in the thread that runs it, and the repository stays
     RUNNING: it never starts a flow again. Agera does so, too (G8).
     """
 
@@ -306,18 +306,18 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
         self._restart_needed = False
         self._resume_at = -1
         self._interruption: threading.Event | None = None
-        self.intermediate: Any = initial  # Any: what the directives so far have made
+        self.intermediate: Any = initial  # Any: the results of the directives so far
 
     @property
     def state(self) -> RunState:
-        """What it is doing."""
+        """Its state."""
         return self._state
 
     # -- beginning and cancelling, on the loop
 
     @override
     def observable_activated(self) -> None:
-        """Listens, and begins a flow."""
+        """Listen, and begin a flow."""
         self._event_source.add_updatable(self)
         self._maybe_start()
 
@@ -328,7 +328,7 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
 
     @override
     def update(self) -> None:
-        """The event source has changed."""
+        """Handle a change of the event source."""
         self._maybe_cancel(self._on_concurrent, restart=True)
         self._maybe_start()
 
@@ -358,7 +358,7 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
             if not restart and config & reset == reset:
                 self._set(self._initial)
 
-    # -- acknowledging; locked, on whatever thread
+    # -- acknowledging; locked, on any thread
 
     def _check_cancelled(self) -> bool:
         if self._state is not RunState.CANCEL_REQUESTED:
@@ -384,7 +384,7 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
             self._handler.send(Message.MAYBE_START_FLOW, self, self._maybe_start)
 
     def _replaced(self, value: Any) -> Any:
-        """What is discarded when `value` takes the place of the intermediate one; or None."""
+        """Return what is discarded when `value` replaces the intermediate one; or None."""
         discarded = self.intermediate
         if discarded is value:
             return None
@@ -415,7 +415,7 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
             index += 1
 
     def resume(self) -> None:
-        """Go on after a ``go_to``: called by its executor."""
+        """Continue after a ``go_to``: called by its executor."""
         with self._state_lock:
             index, self._resume_at = self._resume_at, -1
             check_state(
@@ -432,12 +432,12 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
         finally:
             _running.interruption = before
         with self._state_lock:
-            # The flow may have gone on elsewhere by now: that part has its own.
+            # The flow may have continued elsewhere by now: that part has its own.
             if self._interruption is interruption:
                 self._interruption = None
 
     def get(self) -> V:
-        """The value; runs what follows a ``go_lazy``, once."""
+        """Return the value; run the directives after a ``go_lazy``, once."""
         with self._state_lock:
             if self._state is RunState.PAUSED_AT_GO_LAZY:
                 index = self._resume_at
@@ -448,7 +448,7 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
     # -- ending
 
     def terminate(self, case: object, end_with: _Call | None) -> bool:
-        """End the flow with what `end_with` makes of `case`, or without a value."""
+        """End the flow with the result of `end_with` for `case`, or without a value."""
         if end_with is None:
             return self.skip()
         return self.end_with(not_none(end_with(case), "or_end()"))
@@ -470,7 +470,7 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
             self._state = RunState.IDLE
             discarded = self._replaced(value)
             if lazily:
-                self._value = value  # go_lazy has told of it
+                self._value = value  # go_lazy has announced it
             else:
                 self._set(value)
             self._check_restart()

@@ -1,4 +1,4 @@
-"""Conditions, and how they are combined. Constants are recognised, and cut the others short."""
+"""Conditions, and their combinations. Constants are recognised, and make others unnecessary."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ T = TypeVar("T")
 
 
 def true_condition() -> Condition:
-    """Always applies."""
+    """Return a condition that always applies."""
     return TRUE
 
 
 def false_condition() -> Condition:
-    """Never applies."""
+    """Return a condition that never applies."""
     return FALSE
 
 
 def static_condition(value: bool) -> Condition:
-    """Applies always or never, as `value` says."""
+    """Return a condition that always or never applies."""
     return TRUE if value else FALSE
 
 
@@ -97,12 +97,12 @@ class _PredicateCondition(Condition):
 def _condition(condition: ConditionLike) -> Condition:
     made = called(condition, "applies")
     owner: object = getattr(made, "__self__", None)
-    # What has the method stays itself, so that constants and negations are known again.
+    # An object with the method stays itself, so that constants and negations are recognised.
     return condition if owner is condition else _Applying(condition)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
 
 def not_(condition: ConditionLike) -> Condition:
-    """Applies when `condition` does not; twice negated is as it was."""
+    """Return a condition that applies when `condition` does not; a double negation is undone."""
     if isinstance(condition, _Negated):
         return condition.condition
     if condition is TRUE:
@@ -113,12 +113,18 @@ def not_(condition: ConditionLike) -> Condition:
 
 
 def any(*conditions: ConditionLike) -> Condition:
-    """Applies when one of `conditions` does, asked in their order; never, if there is none."""
+    """Return a condition that applies when one of `conditions` does, checked in order.
+
+    Without conditions it never applies.
+    """
     return _composite(conditions, FALSE, TRUE)
 
 
 def all(*conditions: ConditionLike) -> Condition:
-    """Applies when each of `conditions` does, asked in their order; always, if there is none."""
+    """Return a condition that applies when each of `conditions` does, checked in order.
+
+    Without conditions it always applies.
+    """
     return _composite(conditions, TRUE, FALSE)
 
 
@@ -134,7 +140,10 @@ def _composite(
 
 
 def predicate_as_condition(predicate: PredicateLike[T], supplier: SupplierLike[T]) -> Condition:
-    """Applies when `predicate` holds for what `supplier` gives; a constant does not ask it."""
+    """Return a condition: does `predicate` hold for the value of `supplier`?
+
+    A constant predicate does not call `supplier`.
+    """
     if predicate is TRUE:
         return TRUE
     if predicate is FALSE:

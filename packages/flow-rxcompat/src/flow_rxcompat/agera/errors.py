@@ -1,4 +1,4 @@
-"""What Agera raises."""
+"""The errors of Agera."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class IllegalStateError(FlowError, RuntimeError):
-    """Something was called in a state, or on a thread, where it may not be."""
+    """A call in a state, or on a thread, where it is not allowed."""
 
 
 class FailedResultError(IllegalStateError):
@@ -27,7 +27,7 @@ class FailedResultError(IllegalStateError):
 
 
 class AttemptFailedError(FlowError):
-    """The failure of a result that was given none."""
+    """The failure of a result without a given one."""
 
 
 class AbsentValueError(FlowError, LookupError):
@@ -41,14 +41,14 @@ def check_state(holds: bool, message: str) -> None:
 
 
 def not_none(value: T | None, what: str) -> T:
-    """`value`, if it is not None.
+    """Return `value`, if it is not None.
 
     Args:
-        value: what Agera says must be there.
-        what: what was called, for the message.
+        value: an argument that must not be None in Agera.
+        what: the call, for the message.
 
     Raises:
-        NoneItemError: if it is None.
+        NoneItemError: if the argument is None.
     """
     if value is None:
         raise NoneItemError(f"{what}: None is not a value; Result.absent() says that it is missing")

@@ -1,7 +1,7 @@
-"""Functions, and how they are composed of steps.
+"""Functions, and their composition of steps.
 
-`function_from` and `function_from_list_of` begin a description; each step gives a new one, so that
-a description may be continued in several ways. The method that begins with ``then_`` ends it.
+`function_from` and `function_from_list_of` begin a description; each step returns a new one, so a
+description may be continued in several ways. The method that begins with ``then_`` ends it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ F = TypeVar("F")
 T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
-_Step = Callable[[Any], Any]  # Any: the types of neighbouring steps only fit each other
+_Step = Callable[[Any], Any]  # Any: the types of neighbouring steps need only fit each other
 
 
 @final
 class _Applied(Function[T_contra, R_co]):
-    """What a plain function makes of a value."""
+    """A plain function of a value."""
 
     __slots__ = ("_function",)
 
@@ -58,19 +58,19 @@ class _Applied(Function[T_contra, R_co]):
 
 
 def static_function(value: R) -> Function[object, R]:
-    """Always gives `value`, which is not None."""
+    """Return a function that always returns `value`, which is not None."""
     return StaticProducer(value)
 
 
 def supplier_as_function(supplier: SupplierLike[R]) -> Function[object, R]:
-    """Gives what `supplier` gives, whatever the value."""
+    """Return a function that returns the value of `supplier`, whatever its argument."""
     get: Callable[[], R] = called(supplier, "get")
     made: Function[object, R] = _Applied(lambda _: get())
     return made
 
 
 def identity_function() -> Function[T, T]:
-    """Gives what it gets."""
+    """Return a function that returns its argument."""
     return NULL
 
 
@@ -91,28 +91,28 @@ def _list_as_list(result: Result[list[T]]) -> list[T]:
 
 
 _FAILED_RESULT: Final = _Applied(_failed)
-_RESULT_AS_LIST: Final[Function[Any, Any]] = _Applied(_as_list)  # Any: here and below, of each type
+_RESULT_AS_LIST: Final[Function[Any, Any]] = _Applied(_as_list)  # Any: here and below, each type
 _ITEM_AS_LIST: Final[Function[Any, Any]] = _Applied(_item)
 _RESULT_LIST_AS_LIST: Final[Function[Any, Any]] = _Applied(_list_as_list)
 
 
 def failed_result() -> Function[BaseException, Result[Any]]:  # Any: there is no value
-    """Gives the result that failed with the error it gets."""
+    """Return a function that returns a result failed with its argument."""
     return _FAILED_RESULT
 
 
 def result_as_list() -> Function[Result[T], list[T]]:
-    """Gives a list of the value, or an empty one."""
+    """Return a function that returns a list of the value, or an empty one."""
     return _RESULT_AS_LIST
 
 
 def item_as_list() -> Function[T, list[T]]:
-    """Gives a list of what it gets."""
+    """Return a function that returns a list of its argument."""
     return _ITEM_AS_LIST
 
 
 def result_list_as_list() -> Function[Result[list[T]], list[T]]:
-    """Gives the list that is in a result, or an empty one."""
+    """Return a function that returns the list in a result, or an empty one."""
     return _RESULT_LIST_AS_LIST
 
 
@@ -148,7 +148,7 @@ def _sort(comparator: Callable[[Any, Any], int]) -> _Step:
 
 
 class _Steps(Generic[P, F]):
-    """What `FItem` and `FList` have in common: the steps so far."""
+    """The base of `FItem` and `FList`: the steps so far."""
 
     __slots__ = ("_steps",)
 
@@ -185,7 +185,7 @@ def _filtering(predicate: object) -> _Step | None:
 
 @final
 class FItem(_Steps[P, F]):
-    """A function of `F` that has made a `P` so far."""
+    """A function of `F` whose result so far is a `P`."""
 
     __slots__ = ()
 
@@ -194,7 +194,7 @@ class FItem(_Steps[P, F]):
         return FItem(self._with(_applying(function)))
 
     def then_apply(self, function: FunctionLike[P, R], /) -> Function[F, R]:
-        """Apply `function` to the item, and be done."""
+        """Apply `function` to the item, and end the description."""
         return self._function(_applying(function))
 
     def unpack(self, function: FunctionLike[P, list[R]], /) -> FList[R, F]:
@@ -204,7 +204,7 @@ class FItem(_Steps[P, F]):
 
 @final
 class FList(_Steps[P, F]):
-    """A function of `F` that has made a list of `P` so far."""
+    """A function of `F` whose result so far is a list of `P`."""
 
     __slots__ = ()
 
@@ -213,7 +213,7 @@ class FList(_Steps[P, F]):
         return FItem(self._with(_applying(function)))
 
     def then_apply(self, function: FunctionLike[list[P], R], /) -> Function[F, R]:
-        """Apply `function` to the whole list, and be done."""
+        """Apply `function` to the whole list, and end the description."""
         return self._function(_applying(function))
 
     def morph(self, function: FunctionLike[list[P], list[R]], /) -> FList[R, F]:
@@ -225,7 +225,7 @@ class FList(_Steps[P, F]):
         return FList(self._with(_mapping(function)))
 
     def then_map(self, function: FunctionLike[P, R], /) -> Function[F, list[R]]:
-        """Apply `function` to each item, and be done."""
+        """Apply `function` to each item, and end the description."""
         return self._function(_mapping(function))
 
     def filter(self, predicate: PredicateLike[P], /) -> FList[P, F]:
@@ -233,27 +233,27 @@ class FList(_Steps[P, F]):
         return FList(self._with(_filtering(predicate)))
 
     def then_filter(self, predicate: PredicateLike[P], /) -> Function[F, list[P]]:
-        """Keep the items for which `predicate` holds, and be done."""
+        """Keep the items for which `predicate` holds, and end the description."""
         return self._function(_filtering(predicate))
 
     def limit(self, limit: int, /) -> FList[P, F]:
-        """Keep the first items, `limit` of them at most."""
+        """Keep at most the first `limit` items."""
         return FList(self._with(_limit(limit)))
 
     def then_limit(self, limit: int, /) -> Function[F, list[P]]:
-        """Keep the first items, `limit` of them at most, and be done."""
+        """Keep at most the first `limit` items, and end the description."""
         return self._function(_limit(limit))
 
     def sort(self, comparator: Callable[[P, P], int], /) -> FList[P, F]:
         """Sort the items; equal ones keep their order.
 
         Args:
-            comparator: gives less than 0, 0 or more for two items.
+            comparator: returns less than 0, 0 or more for two items.
         """
         return FList(self._with(_sort(comparator)))
 
     def then_sort(self, comparator: Callable[[P, P], int], /) -> Function[F, list[P]]:
-        """Sort the items, and be done; see `sort`."""
+        """Sort the items, and end the description; see `sort`."""
         return self._function(_sort(comparator))
 
 

@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class Message(enum.Enum):
-    """What a handler is told."""
+    """The kinds of messages."""
 
     UPDATE = "tell the updatables of an observable"
     FIRST_ADDED = "an observable was activated"
@@ -30,7 +30,7 @@ class Message(enum.Enum):
 
 @final
 class IdentityMultimap(Generic[K, V]):
-    """Several values a key, both known by identity. Not locked."""
+    """Several values per key, both compared by identity. Without a lock."""
 
     __slots__ = ("_pairs",)
 
@@ -39,7 +39,7 @@ class IdentityMultimap(Generic[K, V]):
         self._pairs: dict[int, tuple[K, dict[int, V]]] = {}
 
     def add(self, key: K, value: V) -> bool:
-        """Add a pair; whether the key is new."""
+        """Add a pair; return whether the key is new."""
         known = self._pairs.get(id(key))
         if known is None:
             self._pairs[id(key)] = (key, {id(value): value})
@@ -56,7 +56,7 @@ class IdentityMultimap(Generic[K, V]):
                 del self._pairs[id(key)]
 
     def remove_key(self, key: K) -> bool:
-        """Remove all pairs of `key`; whether there were any."""
+        """Remove all pairs of `key`; return whether there were any."""
         return self._pairs.pop(id(key), None) is not None
 
 
@@ -86,8 +86,8 @@ class _Sent:
 class WorkerHandler:
     """Sends messages to one loop, and takes them back.
 
-    There is one for each loop, as long as an observable uses it. It is also where an updatable that
-    is told by several observables in one turn is called once.
+    There is one for each loop, as long as an observable uses it. It also calls an updatable once if
+    several observables update it in one turn.
     """
 
     __slots__ = ("__weakref__", "_lock", "_pending", "_scheduled", "loop")
@@ -108,10 +108,10 @@ class WorkerHandler:
         """Run `action` in a later turn, unless the message is removed before.
 
         Args:
-            message: what it is about.
-            target: whom it is about.
-            action: what happens then.
-            delay_s: seconds to wait at least.
+            message: the kind of the message.
+            target: the object that it is about.
+            action: called then.
+            delay_s: the least delay, in seconds.
         """
         sent = _Sent(self, message, target, action)
         with self._lock:
@@ -119,7 +119,7 @@ class WorkerHandler:
         self.loop.post(sent, delay_s)
 
     def has(self, message: Message, target: object) -> bool:
-        """Whether such a message is on its way."""
+        """Return whether such a message is on its way."""
         with self._lock:
             return (message, id(target)) in self._pending
 
@@ -129,7 +129,7 @@ class WorkerHandler:
             self._pending.pop((message, id(target)), None)
 
     def arrived(self, sent: _Sent) -> bool:
-        """Whether `sent`, whose turn it is, was not taken back."""
+        """Return whether `sent`, whose turn it is, was not taken back."""
         with self._lock:
             waiting = self._pending.get(sent.key)
             if waiting is None or not any(each is sent for each in waiting):
@@ -141,7 +141,7 @@ class WorkerHandler:
             return True
 
     def update(self, updatable: UpdatableLike, token: object) -> None:
-        """Call `updatable` in a later turn, once, however many tokens ask for it."""
+        """Call `updatable` in a later turn, once for any number of tokens."""
         with self._lock:
             first = self._scheduled.add(updatable, token)
         if first:
@@ -166,10 +166,10 @@ _handlers_lock: Final = Lock()
 
 
 def worker_handler(action: str = "created") -> WorkerHandler:
-    """The handler of the current loop.
+    """Return the handler of the current loop.
 
     Raises:
-        IllegalStateError: if there is no loop; says what was tried.
+        IllegalStateError: if there is no loop; it says what was tried.
     """
     loop = loop_needed(action)
     with _handlers_lock:

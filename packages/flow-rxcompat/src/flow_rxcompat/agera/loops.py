@@ -1,6 +1,6 @@
-"""Loops: where updates are delivered, one message after the other (the Looper of Android).
+"""Loops: they deliver updates, one message after the other (the Looper of Android).
 
-A thread runs a loop if it is in the thread of a running asyncio loop, of a `ThreadLoop`, or within
+A thread has a loop if it is the thread of a running asyncio loop, of a `ThreadLoop`, or within
 ``with TestLoop():``. Observables belong to the loop on which they are made.
 """
 
@@ -36,11 +36,11 @@ __all__ = [
 _Task = Callable[[], object]
 
 TAKEN_BACK: Final = object()
-"""What a task returns that had nothing to do any more."""
+"""The result of a task that had nothing to do any more."""
 
 
 class _Current(threading.local):
-    """The loops that this thread is in, the innermost last."""
+    """The loops of this thread, the innermost last."""
 
     def __init__(self) -> None:
         self.loops: list[Loop] = []
@@ -60,21 +60,21 @@ class Loop:
 
         Args:
             task: called without arguments, on the loop's thread.
-            delay_s: seconds to wait at least.
+            delay_s: the least delay, in seconds.
         """
 
     @abstractmethod
     def now(self) -> float:
-        """Seconds since some fixed moment."""
+        """Return the seconds since some fixed moment."""
 
     @property
     def is_current(self) -> bool:
-        """Whether the calling thread is in this loop."""
+        """Return whether the calling thread is in this loop."""
         return current_loop() is self
 
 
 def current_loop() -> Loop | None:
-    """The loop that this thread is in, or None."""
+    """Return the loop of this thread, or None."""
     loops = _current.loops
     if loops:
         return loops[-1]
@@ -86,10 +86,10 @@ def current_loop() -> Loop | None:
 
 
 def loop_needed(action: str) -> Loop:
-    """The loop that this thread is in.
+    """Return the loop of this thread.
 
     Args:
-        action: what needs one: created, added, removed.
+        action: the action that needs one, for the message: created, added, removed.
 
     Raises:
         IllegalStateError: if there is none.
@@ -105,9 +105,9 @@ def loop_needed(action: str) -> Loop:
 
 @final
 class AsyncioLoop(Loop):
-    """An asyncio event loop. What a message raises goes to that loop's exception handler.
+    """An asyncio event loop. Errors of messages go to that loop's exception handler.
 
-    A message to a loop that is closed is lost, as one to a thread that has ended is on Android.
+    A message to a closed loop is lost, like one to an ended thread on Android.
     """
 
     __slots__ = ("_loop",)
@@ -123,7 +123,7 @@ class AsyncioLoop(Loop):
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> AsyncioLoop:
-        """The one that stands for `loop`."""
+        """Return the one that stands for `loop`."""
         with cls._lock:
             known = cls._known.get(loop)
             made = None if known is None else known()
@@ -150,7 +150,7 @@ class AsyncioLoop(Loop):
 
 
 class _Queue:
-    """Tasks in the order in which they are due; then first come, first served. Not locked."""
+    """Tasks in the order in which they are due; then first come, first served. Without a lock."""
 
     __slots__ = ("_heap", "_numbers")
 
@@ -175,7 +175,7 @@ class _Queue:
 
 @final
 class TestLoop(Loop):
-    """A loop that runs when a test says so, in the thread that says so.
+    """A loop that a test runs by its calls, in the thread of these.
 
     >>> from flow_rxcompat.agera import TestLoop, repositories
     >>> with TestLoop() as loop:
@@ -187,7 +187,7 @@ class TestLoop(Loop):
     2
 
     Several may be used in one thread: the innermost ``with`` is the current one, and one that is
-    drained is current meanwhile. Time stands still but for `advance_by`.
+    drained is current meanwhile. Time stands still except for `advance_by`.
     """
 
     __test__: ClassVar[bool] = False
@@ -201,7 +201,7 @@ class TestLoop(Loop):
 
     @override
     def post(self, task: _Task, delay_s: float = 0.0) -> None:
-        """Nothing runs before `drain` or `advance_by`."""
+        """Keep `task`; nothing runs before `drain` or `advance_by`."""
         with self._lock:
             self._queue.push(self._now + max(0.0, delay_s), task)
 
@@ -211,16 +211,16 @@ class TestLoop(Loop):
 
     @property
     def pending(self) -> int:
-        """How many messages wait, those with a delay included."""
+        """The number of waiting messages, including those with a delay."""
         return len(self._queue)
 
     def turn(self) -> bool:
-        """Run the next message that is due, if there is one; whether there was.
+        """Run the next message that is due, if there is one; return whether there was.
 
-        One that was taken back is none.
+        A message that was taken back does not count.
 
         Raises:
-            BaseException: what the message raises.
+            BaseException: an error of the message.
         """
         while True:
             with self._lock:
@@ -232,10 +232,10 @@ class TestLoop(Loop):
                     return True
 
     def drain(self) -> None:
-        """Run what is due, and what that posts, until nothing is due.
+        """Run the messages that are due, and those that they post, until none is due.
 
         Raises:
-            BaseException: what a message raises; those after it stay for the next call.
+            BaseException: an error of a message; those after it stay for the next call.
         """
         while self.turn():
             pass
@@ -244,7 +244,7 @@ class TestLoop(Loop):
         """Let `seconds` pass, and run what is due meanwhile.
 
         Raises:
-            ValueError: if that is less than 0.
+            ValueError: if `seconds` is less than 0.
         """
         if not 0 <= seconds < math.inf:
             raise ValueError(f"time goes forward, by a finite amount, not by {seconds} s")
@@ -268,16 +268,16 @@ class TestLoop(Loop):
 
 @final
 class ThreadLoop(Loop):
-    """A loop with a thread of its own (the HandlerThread of Android).
+    """A loop with a separate thread (the HandlerThread of Android).
 
     >>> with ThreadLoop() as loop:
     ...     loop.call(lambda: current_loop() is loop)
     True
 
-    What a message raises goes to the dropped-errors hook; the loop goes on.
+    Errors of messages go to the dropped-errors hook; the loop continues.
 
     Args:
-        name: the thread's.
+        name: the name of the thread.
     """
 
     __slots__ = ("_changed", "_queue", "_stopped", "_thread")
@@ -291,7 +291,7 @@ class ThreadLoop(Loop):
 
     @override
     def post(self, task: _Task, delay_s: float = 0.0) -> None:
-        """What is posted after `stop` never runs."""
+        """Run `task` in a later turn; a task that is posted after `stop` never runs."""
         with self._changed:
             if self._stopped:
                 return
@@ -303,10 +303,10 @@ class ThreadLoop(Loop):
         return time.monotonic()
 
     def call(self, function: Callable[[], object]) -> object:
-        """Run `function` on the loop, and wait for what it returns.
+        """Run `function` on the loop, and wait for its result.
 
         Raises:
-            BaseException: what it raises.
+            BaseException: an error of the function.
             IllegalStateError: if the loop has stopped, or this is its own thread.
         """
         if threading.current_thread() is self._thread:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def static_merger(value: T) -> Merger[object, object, T]:
-    """Always gives `value`, which is not None."""
+    """Return a merger that always returns `value`, which is not None."""
     return StaticProducer(value)
 
 
@@ -29,5 +29,5 @@ _OBJECTS_UNEQUAL: Final = _ObjectsUnequal()
 
 
 def objects_unequal() -> Merger[object, object, bool]:
-    """Says whether the first value is not equal to the second one."""
+    """Return a merger that says whether the first value is not equal to the second one."""
     return _OBJECTS_UNEQUAL

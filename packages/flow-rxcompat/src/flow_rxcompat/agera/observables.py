@@ -1,4 +1,4 @@
-"""`BaseObservable`, and what can be made of observables."""
+"""`BaseObservable`, and observables made of others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class BaseObservable(Observable):
-    """Keeps the updatables, and tells each on the loop from which it was added.
+    """Keeps the updatables, and calls each on the loop from which it was added.
 
     >>> from flow_rxcompat.agera import BaseObservable, TestLoop
     >>> class Door(BaseObservable):
@@ -51,11 +51,11 @@ class BaseObservable(Observable):
     one that is added before it arrives takes it back.
 
     Args:
-        shortest_update_window_ms: how many milliseconds are between two updates at least; 0 for
-            the loop's pace.
+        shortest_update_window_ms: the least number of milliseconds between two updates; 0 for the
+            loop's pace.
 
     Raises:
-        IllegalStateError: if the thread that makes it runs no loop.
+        IllegalStateError: if the thread that makes it has no loop.
     """
 
     __slots__ = (
@@ -75,7 +75,7 @@ class BaseObservable(Observable):
         self._lock = Lock()
         self._updatables: dict[int, tuple[UpdatableLike, WorkerHandler]] = {}
         self._activations = 0
-        """How often it was activated, or a message is on its way that does it."""
+        """How often it was activated, or a message on its way will activate it."""
         self._last_update_s = -math.inf
         self._pending_update = False
 
@@ -91,7 +91,7 @@ class BaseObservable(Observable):
 
     @property
     def shortest_update_window_ms(self) -> float:
-        """See the argument."""
+        """The least number of milliseconds between two updates."""
         return self._window_s * 1000
 
     @override
@@ -131,7 +131,7 @@ class BaseObservable(Observable):
                 self._pending_update = False
 
     def dispatch_update(self) -> None:
-        """Tell all updatables, once, in a later turn. Callable from any thread."""
+        """Update all updatables, once, in a later turn. Callable from any thread."""
         with self._lock:
             if not self._pending_update:
                 self._pending_update = True
@@ -153,10 +153,13 @@ class BaseObservable(Observable):
                 handler.update(updatable, self)
 
     def observable_activated(self) -> None:
-        """There is an updatable. For subclasses; called on the loop that made this."""
+        """Called when there is an updatable, on the loop that made this. For subclasses."""
 
     def observable_deactivated(self) -> None:
-        """There is no updatable any more. For subclasses; called on the loop that made this."""
+        """Called when there is no updatable any more, on the loop that made this.
+
+        For subclasses.
+        """
 
 
 @final
@@ -234,22 +237,21 @@ def _composite(window_ms: int, observables: tuple[Observable, ...]) -> BaseObser
 
 
 def composite_observable(*observables: Observable) -> BaseObservable:
-    """Tells of the updates of all `observables`; those that come in one turn are one.
+    """Return an observable of the updates of all `observables`; those in one turn are one.
 
-    Composites among them are replaced by what they are made of, and what is there twice is there
-    once.
+    Composites among them are replaced by their parts, and duplicates are left out.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
+        IllegalStateError: if this thread has no loop.
     """
     return _composite(0, observables)
 
 
 def conditional_observable(condition: ConditionLike, *observables: Observable) -> BaseObservable:
-    """Tells of the updates of `observables` that come while `condition` applies.
+    """Return an observable of the updates of `observables` that come while `condition` applies.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
+        IllegalStateError: if this thread has no loop.
     """
     return _ConditionalObservable(_composite(0, observables), condition)
 
@@ -257,34 +259,34 @@ def conditional_observable(condition: ConditionLike, *observables: Observable) -
 def per_millisecond_observable(
     shortest_update_window_ms: int, *observables: Observable
 ) -> BaseObservable:
-    """Tells of updates at once, and then not again before the window is over.
+    """Return an observable that updates at once, and then not again before the window has passed.
 
     Args:
-        shortest_update_window_ms: milliseconds.
-        observables: whose updates.
+        shortest_update_window_ms: the window, in milliseconds.
+        observables: the observables with the updates.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
+        IllegalStateError: if this thread has no loop.
     """
     return _composite(shortest_update_window_ms, observables)
 
 
 def per_loop_observable(*observables: Observable) -> BaseObservable:
-    """Tells of updates once per turn of the loop, as all observables do.
+    """Return an observable that updates once per turn of the loop, as all observables do.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
+        IllegalStateError: if this thread has no loop.
     """
     return _composite(0, observables)
 
 
 def update_dispatcher(activation_handler: ActivationHandler | None = None) -> UpdateDispatcher:
-    """An observable whose `update` tells its updatables; callable from any thread.
+    """Return an observable whose `update` updates its updatables; callable from any thread.
 
     Args:
-        activation_handler: told of the first updatable and of the last one that has left.
+        activation_handler: called for the first updatable, and when the last one has left.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
+        IllegalStateError: if this thread has no loop.
     """
     return _AsyncUpdateDispatcher(activation_handler)

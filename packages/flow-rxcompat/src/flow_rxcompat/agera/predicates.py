@@ -1,4 +1,4 @@
-"""Predicates, and how they are combined. Constants are recognised, and cut the others short."""
+"""Predicates, and their combinations. Constants are recognised, and make others unnecessary."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 def true_predicate() -> Predicate[object]:
-    """Holds for everything."""
+    """Return a predicate that holds for everything."""
     return TRUE
 
 
 def false_predicate() -> Predicate[object]:
-    """Holds for nothing."""
+    """Return a predicate that holds for nothing."""
     return FALSE
 
 
 def static_predicate(value: bool) -> Predicate[object]:
-    """Holds for everything or nothing, as `value` says."""
+    """Return a predicate that holds for everything or nothing."""
     return TRUE if value else FALSE
 
 
@@ -127,27 +127,27 @@ _EMPTY_STRING: Final = _EmptyString()
 def _predicate(predicate: PredicateLike[T]) -> Predicate[T]:
     made = called(predicate, "apply")
     owner: object = getattr(made, "__self__", None)
-    # What has the method stays itself, so that constants and negations are known again.
+    # An object with the method stays itself, so that constants and negations are recognised.
     return predicate if owner is predicate else _ApplyingPredicate(predicate)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
 
 def equal_to(value: object) -> Predicate[object]:
-    """Holds for what is equal to `value`, which is not None."""
+    """Return a predicate that holds for values equal to `value`, which is not None."""
     return _EqualTo(value)
 
 
 def instance_of(type_: type) -> Predicate[object]:
-    """Holds for the instances of a class."""
+    """Return a predicate that holds for the instances of a class."""
     return _InstanceOf(type_)
 
 
 def empty_string() -> Predicate[Sized]:
-    """Holds for a text without characters."""
+    """Return a predicate that holds for an empty text."""
     return _EMPTY_STRING
 
 
 def condition_as_predicate(condition: ConditionLike) -> Predicate[object]:
-    """Holds, whatever the value, when `condition` applies."""
+    """Return a predicate that holds, whatever the value, when `condition` applies."""
     if condition is TRUE:
         return TRUE
     if condition is FALSE:
@@ -156,7 +156,7 @@ def condition_as_predicate(condition: ConditionLike) -> Predicate[object]:
 
 
 def not_(predicate: PredicateLike[T]) -> Predicate[T]:
-    """Holds when `predicate` does not; twice negated is as it was."""
+    """Return a predicate that holds when `predicate` does not; a double negation is undone."""
     if isinstance(predicate, _NegatedPredicate):
         return predicate.predicate
     if predicate is TRUE:
@@ -167,12 +167,18 @@ def not_(predicate: PredicateLike[T]) -> Predicate[T]:
 
 
 def any(*predicates: PredicateLike[T]) -> Predicate[T]:
-    """Holds when one of `predicates` does, asked in their order; never, if there is none."""
+    """Return a predicate that holds when one of `predicates` does, checked in order.
+
+    Never without one.
+    """
     return _composite([_predicate(each) for each in predicates], FALSE, TRUE, defines=True)
 
 
 def all(*predicates: PredicateLike[T]) -> Predicate[T]:
-    """Holds when each of `predicates` does, asked in their order; always, if there is none."""
+    """Return a predicate that holds when each of `predicates` does, checked in order.
+
+    Always without one.
+    """
     return _composite([_predicate(each) for each in predicates], TRUE, FALSE, defines=False)
 
 

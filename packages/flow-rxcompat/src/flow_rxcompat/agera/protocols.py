@@ -44,23 +44,23 @@ U_contra = TypeVar("U_contra", contravariant=True)
 
 
 class Updatable(Protocol):
-    """Is told that something has changed, not what."""
+    """Learns that something has changed, but not what."""
 
     __slots__ = ()
 
     @abstractmethod
     def update(self) -> object:
-        """Something has changed. Called on the loop from which this was added."""
+        """Handle a change. Called on the loop from which this was added."""
 
 
 class Supplier(Protocol[T_co]):
-    """Gives a value."""
+    """Returns a value."""
 
     __slots__ = ()
 
     @abstractmethod
     def get(self) -> T_co:
-        """A value, never None."""
+        """Return a value, never None."""
 
 
 class Receiver(Protocol[T_contra]):
@@ -74,23 +74,23 @@ class Receiver(Protocol[T_contra]):
 
 
 class Function(Protocol[T_contra, R_co]):
-    """Makes one value of another."""
+    """Maps one value to another."""
 
     __slots__ = ()
 
     @abstractmethod
     def apply(self, value: T_contra, /) -> R_co:
-        """What becomes of `value`; neither is None."""
+        """Return the result for `value`; neither is None."""
 
 
 class Merger(Protocol[T_contra, U_contra, R_co]):
-    """Makes one value of two."""
+    """Maps two values to one."""
 
     __slots__ = ()
 
     @abstractmethod
     def merge(self, first: T_contra, second: U_contra, /) -> R_co:
-        """What becomes of both; none of them is None."""
+        """Return the result for both; none of them is None."""
 
 
 class Binder(Protocol[T_contra, U_contra]):
@@ -104,23 +104,23 @@ class Binder(Protocol[T_contra, U_contra]):
 
 
 class Predicate(Protocol[T_contra]):
-    """Says something about a value."""
+    """Decides about a value."""
 
     __slots__ = ()
 
     @abstractmethod
     def apply(self, value: T_contra, /) -> bool:
-        """Whether it holds for `value`."""
+        """Return whether it holds for `value`."""
 
 
 class Condition(Protocol):
-    """Says whether something is so."""
+    """Decides whether something applies."""
 
     __slots__ = ()
 
     @abstractmethod
     def applies(self) -> bool:
-        """Whether it is so now."""
+        """Return whether it applies now."""
 
 
 UpdatableLike: TypeAlias = Updatable | Callable[[], object]
@@ -135,7 +135,7 @@ ConditionLike: TypeAlias = Condition | Callable[[], bool]
 
 @runtime_checkable
 class Observable(Protocol):
-    """Tells updatables of changes. Which ones are added is a matter of identity, not equality.
+    """Announces changes to updatables, which are compared by identity, not equality.
 
     A lambda that is written twice is two objects, and so is a bound method that is looked up twice:
     keep what you add in order to remove it.
@@ -145,67 +145,67 @@ class Observable(Protocol):
 
     @abstractmethod
     def add_updatable(self, updatable: UpdatableLike, /) -> None:
-        """Tell `updatable` of changes from now on.
+        """Announce changes to `updatable` from now on.
 
         Raises:
-            IllegalStateError: if it was added already, or this thread runs no loop.
-            NoneItemError: if it is None.
+            IllegalStateError: if it was added already, or this thread has no loop.
+            NoneItemError: if the argument is None.
         """
 
     @abstractmethod
     def remove_updatable(self, updatable: UpdatableLike, /) -> None:
-        """Tell `updatable` no more.
+        """Announce no more changes to `updatable`.
 
         Raises:
-            IllegalStateError: if it is not there, or this thread runs no loop.
-            NoneItemError: if it is None.
+            IllegalStateError: if it is not there, or this thread has no loop.
+            NoneItemError: if the argument is None.
         """
 
 
 @runtime_checkable
 class UpdateDispatcher(Observable, Updatable, Protocol):
-    """Passes each `update`, from whatever thread, on to its updatables."""
+    """Passes each `update`, from any thread, on to its updatables."""
 
     __slots__ = ()
 
 
 class ActivationHandler(Protocol):
-    """Is told when a dispatcher gets its first updatable and when it has lost its last one."""
+    """Learns when a dispatcher gets its first updatable and when it has lost its last one."""
 
     __slots__ = ()
 
     @abstractmethod
     def observable_activated(self, caller: UpdateDispatcher, /) -> object:
-        """There is an updatable. Called on the loop that made `caller`."""
+        """Handle the first updatable. Called on the loop that made `caller`."""
 
     @abstractmethod
     def observable_deactivated(self, caller: UpdateDispatcher, /) -> object:
-        """There is no updatable any more. Called on the loop that made `caller`."""
+        """Handle the loss of the last updatable. Called on the loop that made `caller`."""
 
 
 @runtime_checkable
 class Repository(Observable, Supplier[T_co], Protocol[T_co]):
-    """Holds a value, and tells of its changes."""
+    """Holds a value, and announces its changes."""
 
     __slots__ = ()
 
 
 @runtime_checkable
 class MutableRepository(Repository[T], Receiver[T], Protocol[T]):
-    """A repository whose value is what it accepted last."""
+    """A repository whose value is the one that it accepted last."""
 
     __slots__ = ()
 
 
 _PLAIN: Final = (FunctionType, BuiltinFunctionType, MethodType, type)
-"""What is called itself, whatever attributes it has."""
+"""Types that are called directly, whatever attributes they have."""
 
 
 def called(value: object, method: str) -> Callable[..., Any]:  # Any: as the interface says
-    """What to call of an object that was given for an interface: its `method`, or itself.
+    """Return the function to call for an implementation of an interface: its `method`, or itself.
 
     Raises:
-        NoneItemError: if it is None.
+        NoneItemError: if the argument is None.
         TypeError: if it is neither.
     """
     if value is None:

@@ -9,5 +9,5 @@ __all__ = ["null_receiver"]
 
 
 def null_receiver() -> Receiver[object]:
-    """Takes whatever comes, and does nothing."""
+    """Return a receiver that does nothing."""
     return NULL

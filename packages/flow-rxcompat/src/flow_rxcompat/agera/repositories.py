@@ -1,4 +1,4 @@
-"""Repositories that hold what they are given."""
+"""Repositories with values from outside."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 @final
 class _SimpleRepository(BaseObservable, MutableRepository[T]):
-    """Holds what it has accepted last.
+    """Holds the value that it has accepted last.
 
-    `taps` are told of each accepted value, in the accepting thread: what Agera has no way to say.
+    `taps` get each accepted value, in the accepting thread, for which Agera has no interface.
     """
 
     __slots__ = ("_taps", "_value", "_value_lock")
@@ -30,7 +30,7 @@ class _SimpleRepository(BaseObservable, MutableRepository[T]):
     def __init__(self, value: T) -> None:
         super().__init__()
         self._value = not_none(value, "a repository")
-        # Re-entrant: equality is asked under it, as Agera does, and may look at the repository.
+        # Re-entrant: equality is checked under it, as in Agera, and may look at the repository.
         self._value_lock = RLock()
         self._taps: tuple[Tap[T], ...] = ()
 
@@ -46,13 +46,13 @@ class _SimpleRepository(BaseObservable, MutableRepository[T]):
             self._value = value
             taps = self._taps
             for tap in taps:
-                tap.put(value)  # under the lock, and thus in the order of the accepts
+                tap.put(value)  # under the lock, and so in the order of the accepts
         for tap in taps:
             tap.signal()
         self.dispatch_update()
 
     def tap(self, tap: Tap[T], *, current: bool) -> None:
-        """Tell `tap` of each value from now on, and of the present one if `current`."""
+        """Pass each value to `tap` from now on, and the present one if `current`."""
         with self._value_lock:
             self._taps = (*self._taps, tap)
             if current:
@@ -60,27 +60,29 @@ class _SimpleRepository(BaseObservable, MutableRepository[T]):
         tap.signal()
 
     def untap(self, tap: Tap[T]) -> None:
-        """Tell `tap` no more."""
+        """Stop passing values to `tap`."""
         with self._value_lock:
             self._taps = tuple(each for each in self._taps if each is not tap)
 
 
 def repository(value: T) -> Repository[T]:
-    """Holds `value` for ever.
+    """Return a repository that always has `value`.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
-        NoneItemError: if it is None.
+        IllegalStateError: if this thread has no loop.
+        NoneItemError: if the argument is None.
     """
     return _SimpleRepository(value)
 
 
 def mutable_repository(value: T) -> MutableRepository[T]:
-    """Holds `value`, until it accepts another; tells of a value that is not equal to the last.
+    """Return a repository that has `value`, until it accepts another.
+
+    An unequal value is an update.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
-        NoneItemError: if it is None.
+        IllegalStateError: if this thread has no loop.
+        NoneItemError: if the argument is None.
     """
     return _SimpleRepository(value)
 
@@ -104,7 +106,7 @@ def repository_with_initial_value(value: T) -> REventSource[T, T]:
     20 °C
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
-        NoneItemError: if it is None.
+        IllegalStateError: if this thread has no loop.
+        NoneItemError: if the argument is None.
     """
     return compiling(value)

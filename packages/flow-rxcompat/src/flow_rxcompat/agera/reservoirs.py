@@ -1,4 +1,4 @@
-"""Reservoirs: queues that tell when there is something to get."""
+"""Reservoirs: queues that announce when there is something to get."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Reservoir(Receiver[T], Repository[Result[T]], Protocol[T]):
-    """A queue of values; each is got once."""
+    """A queue of values; each can be got once."""
 
     __slots__ = ()
 
 
 class Queue(Protocol[T]):
-    """What a reservoir keeps its values in. It decides what it takes, and in which order."""
+    """The container of a reservoir's values. It decides which it takes, and in which order."""
 
     @abstractmethod
     def offer(self, value: T, /) -> bool:
-        """Take `value`; whether it did."""
+        """Take `value`; return whether it was taken."""
 
     @abstractmethod
     def poll(self) -> T | None:
-        """Give the next value away, or None."""
+        """Remove and return the next value, or None."""
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether there is none."""
+        """Return whether there is none."""
 
 
 @final
@@ -54,7 +54,7 @@ class DequeQueue(Queue[T]):
 
     @override
     def offer(self, value: T, /) -> bool:
-        """It takes all."""
+        """Take `value`, always."""
         self._values.append(value)
         return True
 
@@ -70,8 +70,8 @@ class DequeQueue(Queue[T]):
 class SynchronizedReservoir(BaseObservable, Reservoir[T], Generic[T]):
     """A reservoir over any queue.
 
-    It tells of a value that comes when there is none, of one that is left after a `get`, and of
-    one that is there when the first updatable is added; not of having become empty.
+    It announces a value that comes when there is none, one that is left after a `get`, and one that
+    is there when the first updatable is added; not that it has become empty.
     """
 
     __slots__ = ("_queue", "_queue_lock")
@@ -91,7 +91,7 @@ class SynchronizedReservoir(BaseObservable, Reservoir[T], Generic[T]):
             self.dispatch_update()
 
     def get(self) -> Result[T]:
-        """The next value, or `Result.absent`."""
+        """Return the next value, or `Result.absent`."""
         with self._queue_lock:
             value = self._queue.poll()
             tell = not self._queue.is_empty()
@@ -110,18 +110,18 @@ class SynchronizedReservoir(BaseObservable, Reservoir[T], Generic[T]):
 def reservoir(
     queue: Queue[T] | None = None, *, lock: AbstractContextManager[object] | None = None
 ) -> Reservoir[T]:
-    """A reservoir: first in, first out, or as `queue` has it.
+    """Return a reservoir: first in, first out, or as `queue` orders it.
 
     Args:
         queue: keeps the values.
-        lock: held whenever the queue is used; give it when others use the queue, too.
+        lock: held whenever the queue is used; give it when other code uses the queue, too.
 
     Raises:
-        IllegalStateError: if this thread runs no loop.
+        IllegalStateError: if this thread has no loop.
     """
     return SynchronizedReservoir(DequeQueue[T]() if queue is None else queue, lock)
 
 
 def reservoir_of(kind: type[T]) -> Reservoir[T]:
-    """As `reservoir`, of values of a class, for the type checker."""
+    """Return a `reservoir` of values of a class, for the type checker."""
     return reservoir()

@@ -16,7 +16,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 def static_supplier(value: T) -> Supplier[T]:
-    """Always gives `value`, which is not None."""
+    """Return a supplier that always returns `value`, which is not None."""
     return StaticProducer(value)
 
 
@@ -33,5 +33,5 @@ class _FunctionAsSupplier(Supplier[R_co]):
 
 
 def function_as_supplier(function: FunctionLike[T, R], value: T) -> Supplier[R]:
-    """Gives what `function` makes of `value`, anew each time."""
+    """Return a supplier that returns the result of `function` for `value`, computed each time."""
     return _FunctionAsSupplier(function, value)

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def _no_run() -> None:
-    """Nothing has run before."""
+    """Return None: there was no run before."""
 
 
 def from_rx_connectable(
@@ -49,21 +49,21 @@ def from_rx_connectable(
     1
     4
 
-    It is the one behind it that is connected: its own observers get the items, too. Disposing of
-    the connection stops it for all of them, and tells nobody, as in ReactiveX; who is subscribed
-    then gets what the next connection brings. When the source has ended, so has its subject: who
-    subscribes later hears the end, and another ``connect`` does nothing.
+    The connectable behind it is connected: its own observers get the items, too. Disposing of the
+    connection stops it for all of them, without a signal, as in ReactiveX; present subscribers then
+    get the items of the next connection. When the source has ended, so has its subject: later
+    subscribers get the end, and another ``connect`` does nothing.
 
-    Demand: see `from_rx`; each subscriber's items wait for himself. Thread: that of the source, or
-    the requester's. Fusion: see `from_rx`. Errors: as the identical object.
+    Demand: see `from_rx`; the items of each subscriber wait separately. Thread: that of the source,
+    or the requester's. Fusion: see `from_rx`. Errors: as the same object.
 
     Args:
-        connectable: what ``ops.publish()``, ``ops.replay()`` and their kin give.
-        strategy: what becomes of items that a subscriber has not requested; see `from_rx`.
+        connectable: the result of ``ops.publish()``, ``ops.replay()`` and their kin.
+        strategy: what happens to items that a subscriber has not requested; see `from_rx`.
         capacity: the most items that wait, at least 1, for each subscriber.
 
     Raises:
-        TypeError: if `connectable` is none, or `capacity` no int.
+        TypeError: if `connectable` is not one, or `capacity` is not an int.
         ValueError: if `capacity` is less than 1, or there is no such strategy.
     """
     if not isinstance(connectable, ConnectableObservable):
@@ -83,10 +83,10 @@ class _Connection(FlowDisposable):
 
     def __init__(self) -> None:
         self.begun = False
-        """Somebody has connected, or is about to. Guarded by the owner's lock."""
+        """True when it was connected, or is about to be. Guarded by the owner's lock."""
         self.disconnected = False
         self.ended = False
-        """The source has ended, and the subject with it."""
+        """True when the source has ended, and the subject with it."""
         self.upstream = SingleAssignmentDisposable()
 
     @property
@@ -97,22 +97,22 @@ class _Connection(FlowDisposable):
     @override
     def dispose(self) -> None:
         if not self.begun:
-            return  # it is nothing but the promise of one
+            return  # it is only the promise of one
         self.disconnected = True
         self.upstream.dispose()
 
     def end(self) -> None:
-        """The source has ended."""
+        """Note that the source has ended."""
         self.ended = True
 
 
 @final
 class ObservableConnectable(ConnectableBase[T], Generic[T]):
-    """What `from_rx_connectable` makes.
+    """The result of `from_rx_connectable`.
 
     Args:
-        connectable: what is connected.
-        strategy: what becomes of items that a subscriber has not requested.
+        connectable: the connectable Observable.
+        strategy: what happens to items that a subscriber has not requested.
         capacity: the most items that wait for one subscriber.
     """
 
@@ -124,7 +124,7 @@ class ObservableConnectable(ConnectableBase[T], Generic[T]):
         self._connectable = connectable
         self._source = ObservableSource(connectable, strategy, capacity, None)
         self._lock = Lock()
-        """Guards `_current`. Nothing is called under it."""
+        """Guards `_current`. Never held while calling out."""
         self._current = _Connection()
 
     @override
@@ -145,7 +145,7 @@ class ObservableConnectable(ConnectableBase[T], Generic[T]):
         return connection
 
     def _next(self) -> _Connection:
-        """The connection that serves who comes now. Under the lock."""
+        """Return the connection for a subscriber that comes now. Under the lock."""
         if self._current.disconnected and not self._current.ended:
             self._current = _Connection()
         return self._current
@@ -187,7 +187,7 @@ class ObservableConnectable(ConnectableBase[T], Generic[T]):
 
     @override
     def statistics(self) -> Statistics:
-        """What the subject does not tell is left out."""
+        """Return the statistics, without those that a subject does not have."""
         connection = self._current
         observers: object = getattr(self._connectable.subject, "observers", ())
         return Statistics(
@@ -223,19 +223,19 @@ def to_rx_connectable(
     2
     4
 
-    It does what the connectable does: it may run again after its end, and observers of one that is
+    It behaves like the connectable: it may run again after its end, and observers of one that is
     disconnected fail with DisconnectedError. ``connect`` is an action of the current thread's
     scheduler: from within another one, the source runs when that has returned.
 
     Demand: observers request everything, with `scheduler` 128 items ahead; see `to_rx`.
-    Thread: see `to_rx`. Errors: as the identical object.
+    Thread: see `to_rx`. Errors: as the same object.
 
     Args:
-        connectable: what ``publish()``, ``replay()`` and their kin give.
-        scheduler: where observers get the signals; None for where they come from.
+        connectable: the result of ``publish()``, ``replay()`` and their kin.
+        scheduler: runs the observers; None for the thread that the items come on.
 
     Raises:
-        TypeError: if `connectable` is none, or `scheduler` is none.
+        TypeError: if `connectable` is not one, or `scheduler` is not a scheduler.
     """
     if not isinstance(connectable, Connectable):
         raise TypeError(
@@ -247,16 +247,16 @@ def to_rx_connectable(
 
 @final
 class FlowConnectableObservable(ConnectableObservable[T]):
-    """What `to_rx_connectable` makes.
+    """The result of `to_rx_connectable`.
 
     Args:
-        connectable: what is connected.
-        scheduler: where observers get the signals.
+        connectable: the connectable.
+        scheduler: runs the observers.
     """
 
     def __init__(self, connectable: Connectable[T], scheduler: SchedulerBase | None) -> None:
         observable = to_rx(connectable, scheduler)
-        subject: Subject[T] = Subject()  # what the base would use; nothing is pushed into it
+        subject: Subject[T] = Subject()  # the base would use it; nothing is pushed into it
         super().__init__(observable, subject)
         self._connectable = connectable
         self._observable = observable

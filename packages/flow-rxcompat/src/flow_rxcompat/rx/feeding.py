@@ -26,19 +26,19 @@ T = TypeVar("T")
 
 
 class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
-    """Hands the signals of a flow to an observer, until that is disposed of.
+    """Passes the signals of a flow to an observer, until that is disposed of.
 
     An observer that raises has failed: the flow is cancelled, and the observer gets that error. So
     do ``of``, ``from_iterable``, ``create`` and ``from_callable`` of `reactivex`; from its
-    ``range``, ``generate``, ``return_value`` and ``repeat_value`` the error comes out of
-    ``subscribe`` (6.1.0). What its ``on_error`` raises, as it does where no function
-    for it was given, comes out of `subscribe_to` or `start` if it happened within; otherwise it
-    goes to the dropped-errors hook.
+    ``range``, ``generate``, ``return_value`` and ``repeat_value`` the error propagates out of
+    ``subscribe`` (6.1.0). An error of its ``on_error``, which is raised if no function was given
+    for it, propagates out of `subscribe_to` or `start` if it happened within; otherwise it goes to
+    the dropped-errors hook.
 
     Args:
-        observer: who gets the signals.
-        prefetch: items to request at a time.
-        home: where the flow belongs; None for the loop that runs where it is subscribed to.
+        observer: gets the signals.
+        prefetch: how many items to request at a time.
+        home: the home of the flow; None for the loop that runs where it is subscribed to.
     """
 
     __slots__ = (
@@ -63,24 +63,25 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
         self._limit = replenish_limit(prefetch)
         self._subscription: Subscription | None = None
         self._link: list[Subscription] = []
-        """Whoever pops the subscription may cancel it, or has heard its end: one of them does."""
+        """The thread that pops the subscription may cancel it, or has got its end: only one of the
+        two happens."""
         self._over = False
-        """The observer wants no more, or the flow has ended."""
+        """True when the observer takes no more, or the flow has ended."""
         self._ready = False
-        """`start` was called."""
+        """True when `start` was called."""
         self._unstarted = [True]
-        """Whoever pops it makes the first request."""
+        """Not empty until the first request: the thread that pops the entry makes it."""
         self._starter = 0
         """The thread that is in `start`."""
         self._escaped: BaseException | None = None
 
-    # -- the observer's end
+    # -- for the observer
 
     def subscribe_to(self, publisher: Publisher[T]) -> None:
         """Subscribe to a publisher, without requesting anything yet.
 
         Raises:
-            BaseException: what the observer's on_error has raised meanwhile, in this thread.
+            BaseException: an error of the observer's on_error meanwhile, in this thread.
         """
         self._raising(partial(publisher.subscribe, self))
 
@@ -88,12 +89,12 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
         """Begin to request, now or when there is a subscription.
 
         Raises:
-            BaseException: what the observer's on_error has raised meanwhile, in this thread.
+            BaseException: an error of the observer's on_error meanwhile, in this thread.
         """
         self._ready = True
         if self._subscription is not None:
             self._raising(self._start)
-        # Otherwise, on_subscribe looks at _ready when that is there.
+        # Otherwise, on_subscribe reads _ready when that is there.
 
     def _raising(self, action: Callable[[], object]) -> None:
         self._starter = get_ident()
@@ -126,7 +127,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
             return
         subscription.cancel()
 
-    # -- the flow's end
+    # -- for the flow
 
     @override
     def home(self) -> Home | None:
@@ -147,7 +148,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
             self._start()
 
     def _ends(self) -> bool:
-        """Whether a terminal is still wanted; it is the last one then."""
+        """Return whether a terminal is still expected; it is the last one then."""
         try:
             self._link.pop()
         except IndexError:
@@ -156,7 +157,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
         return True
 
     def request(self, n: int) -> None:
-        """Request `n` items, unless it is over."""
+        """Request `n` items, unless it has ended."""
         subscription = self._subscription
         if subscription is not None:
             subscription.request(n)
@@ -174,7 +175,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
             self.dispose()
             throw_if_fatal(error)
             if disposed:
-                hooks.drop_error(error)  # it has left, and hears nothing any more
+                hooks.drop_error(error)  # it has left, and gets no more signals
             else:
                 self._fail(observer, error)
 
@@ -196,14 +197,14 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
 
     def _fail(self, observer: ObserverBase[T], error: BaseException) -> None:
         try:
-            # It is declared to take an Exception, and hands on whatever it gets.
+            # It is declared to take an Exception, and passes on whatever it gets.
             observer.on_error(error)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         except BaseException as raised:
             throw_if_fatal(raised)
             self.escape(raised)
 
     def escape(self, error: BaseException) -> None:
-        """The observer has raised `error` and cannot be told of it."""
+        """Handle `error`, which the observer has raised and cannot get itself."""
         if self._starter == get_ident():
             self._escaped = error
         else:
@@ -224,13 +225,15 @@ class DirectFeed(Feed[T]):
     """Feeds the observer where the items come from.
 
     Demand: `prefetch`, 75 % of it again when as many were delivered, as long as they are `wanted`.
-    Nothing waits here. The drain requests: what is delivered within is counted when it returns.
+    No items wait here. The drain requests: items that are delivered within are counted when it
+    returns.
 
     Args:
-        observer: who gets the signals.
-        prefetch: items to request at a time.
-        wanted: whether to request more, now; whoever makes that true signals. None for always.
-        ended: called when it is over, perhaps twice.
+        observer: gets the signals.
+        prefetch: how many items to request at a time.
+        wanted: returns whether to request more, now; code that makes it true signals. None for
+            always.
+        ended: called when it has ended, perhaps twice.
         home: see `Feed`.
     """
 
@@ -248,9 +251,9 @@ class DirectFeed(Feed[T]):
         self._wanted = wanted
         self._ended = ended
         self._asked = 0
-        """Items requested. Changed with the permit only."""
+        """The number of requested items. Changed only with the permit."""
         self._taken = 0
-        """Items that came. Changed by the flow's serial signals only."""
+        """The number of items that came. Changed only by the flow's serial signals."""
 
     @override
     def begin(self) -> None:
@@ -269,7 +272,7 @@ class DirectFeed(Feed[T]):
 
     @override
     def drain(self) -> None:
-        """Request what there is room for."""
+        """Request as many items as there is room for."""
         wanted = self._wanted
         if self._over or not self._ready or (wanted is not None and not wanted()):
             return
@@ -308,27 +311,28 @@ class DirectFeed(Feed[T]):
 
 @final
 class _Turn:
-    """One schedule of a `ScheduledFeed`: tells a scheduler that runs it at once, in place."""
+    """One schedule of a `ScheduledFeed`: tells if a scheduler runs it at once, in place."""
 
     __slots__ = ("inline", "thread")
 
     def __init__(self) -> None:
         self.inline = False
         self.thread = get_ident()
-        """Who schedules; 0 when that is done."""
+        """The scheduling thread; 0 when that is done."""
 
 
 @final
 class ScheduledFeed(Feed[T]):
     """Feeds the observer in actions of a scheduler, one after another.
 
-    An action delivers what waits when it begins, and schedules the next one if there is more. The
-    permit is taken from the first schedule to the last action. Items wait, at most `prefetch`.
+    An action delivers the items that wait when it begins, and schedules the next one if there are
+    more. The permit is held from the first schedule to the last action. Items wait, at most
+    `prefetch`.
 
     Args:
-        observer: who gets the signals.
-        prefetch: items to request ahead.
-        scheduler: where they are delivered.
+        observer: gets the signals.
+        prefetch: how many items to request ahead.
+        scheduler: runs the delivery.
     """
 
     __slots__ = ("_consumed", "_done", "_error", "_queue", "_scheduler")
@@ -340,7 +344,7 @@ class ScheduledFeed(Feed[T]):
         self._consumed = 0
         self._done = False
         self._error: list[BaseException] = []
-        """At most one, popped by whoever signals or drops it."""
+        """At most one error; the thread that pops it signals or drops it."""
 
     @override
     def begin(self) -> None:
@@ -358,7 +362,7 @@ class ScheduledFeed(Feed[T]):
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """It comes after the items that wait."""
+        """Keep the error; it comes after the items that wait."""
         if error is None:
             raise none_given("on_error")
         if not self._ends():
@@ -376,7 +380,7 @@ class ScheduledFeed(Feed[T]):
 
     @override
     def dispose(self) -> None:
-        """What waits is dropped, here or by the action that runs."""
+        """Cancel; the items that wait are dropped, here or by the running action."""
         super().dispose()
         self._clear()
 
@@ -390,13 +394,13 @@ class ScheduledFeed(Feed[T]):
 
     @override
     def signal(self) -> None:
-        """The drain is an action of the scheduler."""
+        """Drain in an action of the scheduler."""
         if self.try_enter():
             self._schedule()
 
     @override
     def drain(self) -> None:
-        """Deliver what waits now."""
+        """Deliver the items that wait now."""
         for _ in range(len(self._queue)):
             try:
                 item = self._queue.popleft()
@@ -438,7 +442,7 @@ class ScheduledFeed(Feed[T]):
                 return
 
     def _drained(self) -> bool:
-        """Drain once; whether there is more to do, with the permit, or it was given back."""
+        """Drain once; return whether there is more to do, with the permit, or it was given back."""
         self._missed = False
         try:
             self.drain()
@@ -451,7 +455,7 @@ class ScheduledFeed(Feed[T]):
         return self._missed and self.try_enter()
 
     def _refused(self, error: BaseException) -> None:
-        """The scheduler takes nothing: there is no thread but this one to say so (O30)."""
+        """End: the scheduler takes nothing, so only this thread can report that (O30)."""
         observer = self._observer
         self.dispose()
         self.leave()

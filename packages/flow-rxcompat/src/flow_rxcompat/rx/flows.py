@@ -1,4 +1,4 @@
-"""`to_rx`: an Observable of what a flow gives."""
+"""`to_rx`: an Observable of the items of a flow."""
 
 from __future__ import annotations
 
@@ -37,25 +37,26 @@ def to_rx(
     Disposing cancels the flow, once; also from within ``on_next`` and while ``subscribe`` has not
     returned yet, as the three items above show.
 
-    Demand: an Observable cannot say how much it wants, so everything is requested at once; with a
-    `prefetch`, so many items at a time, and 75 % of that again when as many were delivered. The
-    first request is an action of the scheduler that is given to ``subscribe``, by default the one
-    of the current thread: a flow that works in the requesting thread works there.
+    Demand: an Observable has no demand, so everything is requested at once; with a `prefetch`, that
+    many items at a time, and 75 % of that again when as many were delivered. The first request is
+    an action of the scheduler that is given to ``subscribe``, by default the one of the current
+    thread: a flow that works in the requesting thread works there.
     Thread: that of the flow. With `scheduler`, the observer gets everything in its actions, in
     order and one at a time; at most `prefetch` items, by default 128, wait for them, and the flow
     is requested from there.
-    Errors: the flow's, as the identical object, after the items before it. An observer that raises
-    fails with that error, as at the cold sources of `reactivex`. Where no ``on_error`` was given,
-    the error comes out of ``subscribe`` if it happens there, and else goes to the dropped-errors
-    hook. A scheduler that takes no more actions fails it with RejectedExecutionError.
+    Errors: the flow's, as the same object, after the items before it. An observer that raises fails
+    with that error, as for the cold sources of `reactivex`. If no ``on_error`` was given, the error
+    propagates out of ``subscribe`` if it happens there, and else goes to the dropped-errors hook. A
+    scheduler that takes no more actions fails it with RejectedExecutionError.
 
     Args:
         publisher: a flow, a processor, a connectable, or a publisher of another library.
-        scheduler: where the observer gets the signals; None for where they come from.
+        scheduler: runs the observer; None for the thread that the items come on.
         prefetch: items to request ahead, at least 1; None for all, and with a scheduler for 128.
 
     Raises:
-        TypeError: if `publisher` is none, `scheduler` is none, or `prefetch` no int.
+        TypeError: if `publisher` is not a publisher, `scheduler` is not a scheduler, or `prefetch`
+            is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     check_publisher("to_rx", publisher)
@@ -73,7 +74,7 @@ def to_rx(
 
 
 def make_feed(observer: ObserverBase[T], scheduler: SchedulerBase | None, prefetch: int) -> Feed[T]:
-    """The subscriber that feeds `observer`, there or on `scheduler`."""
+    """Return the subscriber that feeds `observer`, there or on `scheduler`."""
     if scheduler is None:
         return DirectFeed(observer, prefetch)
     return ScheduledFeed(observer, prefetch, scheduler)
@@ -82,12 +83,12 @@ def make_feed(observer: ObserverBase[T], scheduler: SchedulerBase | None, prefet
 def connect_feed(
     publisher: Publisher[T], feed: Feed[T], scheduler: SchedulerBase | None, *, now: bool = False
 ) -> DisposableBase:
-    """Subscribe `feed`, and let it request when whoever subscribes has the disposable.
+    """Subscribe `feed`, and let it request when the caller of ``subscribe`` has the disposable.
 
     Args:
-        publisher: where the items come from.
+        publisher: the publisher of the items.
         feed: gets them.
-        scheduler: where the first request is made; None for the current thread.
+        scheduler: runs the first request; None for the current thread.
         now: whether it is made in place.
     """
 
@@ -107,13 +108,13 @@ def connect_feed(
         try:
             (scheduler or trampoline).schedule(start)
         except BaseException:
-            feed.dispose()  # nobody has anything else to leave the flow with
+            feed.dispose()  # no other object can cancel the flow
             raise
     return Disposable(feed.dispose)
 
 
 def check_publisher(function: str, publisher: object) -> None:
-    """Refuse what cannot be subscribed to.
+    """Refuse an object that cannot be subscribed to.
 
     Raises:
         TypeError: if it has no ``subscribe``, or is an Observable.
@@ -125,7 +126,7 @@ def check_publisher(function: str, publisher: object) -> None:
 
 
 def check_scheduler(function: str, scheduler: object) -> None:
-    """Refuse what is not a scheduler of `reactivex`.
+    """Refuse an object that is not a scheduler of `reactivex`.
 
     Raises:
         TypeError: if it is neither one nor None.

@@ -1,4 +1,4 @@
-"""`from_rx`: a flow of what an Observable pushes."""
+"""`from_rx`: a flow of the items that an Observable pushes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def from_rx(
     capacity: int = UNBOUNDED,
     scheduler: SchedulerBase | None = None,
 ) -> Flow[T]:
-    """What an Observable pushes, given to subscribers as they request it.
+    """The items that an Observable pushes, given to subscribers on demand.
 
     >>> import reactivex
     >>> numbers = from_rx(reactivex.range(1_000))
@@ -38,11 +38,11 @@ def from_rx(
     >>> list(from_rx(reactivex.range(1_000), strategy="latest").take(1))
     [0]
 
-    An Observable cannot be asked to wait. `strategy` says what becomes of an item that is not
+    An Observable cannot wait for demand. `strategy` decides what happens to an item that is not
     requested when it comes:
 
     =========== ==================================================================================
-    `strategy`  what becomes of an item that is not requested
+    `strategy`  treatment of an item that is not requested
     =========== ==================================================================================
     ``buffer``  it waits, as one of at most `capacity`; without room the flow fails with
                 MissingBackpressureError, after the items that wait: no item is lost in silence
@@ -52,37 +52,37 @@ def from_rx(
     ``missing`` it is delivered all the same, for an operator downstream that deals with it
     =========== ==================================================================================
 
-    Each subscriber subscribes to the Observable, so that a cold one runs anew for each, and
-    subscribers of a subject get what comes from then on. A connectable one waits for its own
+    Each subscriber subscribes to the Observable, so a cold one runs again for each, and subscribers
+    of a subject get the items that come from then on. A connectable one waits for its own
     ``connect()``; see `from_rx_connectable`.
 
-    Most cold Observables push everything before ``subscribe`` returns. Who iterates over the flow
-    has not taken anything by then: over one without an end, subscribe with a `scheduler` that has
-    a thread of its own, or put ``take`` or another stage that stops behind it.
+    Most cold Observables push everything before ``subscribe`` returns. A loop over the flow has not
+    taken anything by then: for one without an end, subscribe with a `scheduler` that has a separate
+    thread, or put ``take`` or another stage that stops behind it.
 
     Cancelling disposes of the subscription, also from within ``on_next``. An Observable that pushes
-    in its own subscribe function without looking at its scheduler cannot hear of that before it
-    returns, as in ReactiveX; what it still pushes is not delivered.
+    in its own subscribe function without using its scheduler cannot notice that before it returns,
+    as in ReactiveX; items that it still pushes are not delivered.
 
-    Demand: see above; nothing of it reaches the Observable. Thread: items come on the one that
-    pushes, or on the requester's if they had to wait. What several threads push at once, against
-    the rules of ReactiveX, is put in some order and delivered one by one.
+    Demand: see above; it does not reach the Observable. Thread: items come on the one that pushes,
+    or on the requester's if they had to wait. Items that several threads push at once, against the
+    rules of ReactiveX, are put in some order and delivered one by one.
     Fusion: ``buffer`` grants ASYNC, also across threads.
-    Errors: the Observable's, as the identical object. None is not an item: it fails the flow
-    with NoneItemError. A fatal error, such as MemoryError, becomes the cause of a FlowError.
+    Errors: the Observable's, as the same object. None is not an item: it fails the flow with
+    NoneItemError. A fatal error, such as MemoryError, becomes the cause of a FlowError.
 
     Args:
         observable: of any kind.
         strategy: the policy.
-        capacity: the most items that wait, at least 1. Without one, memory is the limit: there is
-            nobody who could be told to wait.
-        scheduler: what the Observable is subscribed with, its default for work of its own. Without
-            one, that runs in the subscribing thread; after the current action of `reactivex`, if
-            this thread is in one. Who waits for items within that action, as a ``for`` loop does,
-            needs a scheduler with another thread: else it waits for itself.
+        capacity: the most items that wait, at least 1. Without one, memory is the limit: an
+            Observable cannot be told to wait.
+        scheduler: the scheduler for the subscription, which the Observable uses by default. Without
+            one, its work runs in the subscribing thread; after the current action of `reactivex`,
+            if this thread is in one. Code that waits for items within that action, such as a
+            ``for`` loop, needs a scheduler with another thread: otherwise it waits for itself.
 
     Raises:
-        TypeError: if `observable` is none, or `capacity` no int.
+        TypeError: if `observable` is not an Observable, or `capacity` is not an int.
         ValueError: if `capacity` is less than 1, or there is no such strategy.
     """
     if not isinstance(observable, ObservableBase):
@@ -92,7 +92,7 @@ def from_rx(
 
 
 def check_strategy(function: str, strategy: Overflow, capacity: int) -> None:
-    """Refuse what is not a strategy or no capacity.
+    """Refuse an unknown strategy or a wrong capacity.
 
     Raises:
         TypeError: if `capacity` is not an int.
@@ -107,13 +107,13 @@ def check_strategy(function: str, strategy: Overflow, capacity: int) -> None:
 
 @final
 class ObservableSource(Publisher[T]):
-    """What an Observable pushes, for each subscriber anew.
+    """The items that an Observable pushes, for each subscriber again.
 
     Args:
-        observable: where the items come from.
-        strategy: what becomes of those that are not requested.
+        observable: the Observable.
+        strategy: what happens to items that are not requested.
         capacity: how many of them may wait.
-        scheduler: what the Observable is subscribed with.
+        scheduler: the scheduler for the subscription.
     """
 
     __slots__ = ("_capacity", "_observable", "_scheduler", "_strategy")
@@ -132,7 +132,7 @@ class ObservableSource(Publisher[T]):
 
     @property
     def keeps_latest(self) -> bool:
-        """Whether what is not requested in time makes room for what comes after it."""
+        """Return whether an item that is not requested in time is replaced by the next one."""
         return self._strategy == "latest"
 
     @override
@@ -172,7 +172,7 @@ def receive(
 
 @final
 class EmittingObserver(ObserverBase[T_contra], Generic[T_contra]):
-    """Hands what an Observable pushes to an emitter, which puts it in order."""
+    """Passes what an Observable pushes to an emitter, which puts it in order."""
 
     __slots__ = ("_emitter",)
 
@@ -200,11 +200,11 @@ class EmittingObserver(ObserverBase[T_contra], Generic[T_contra]):
 
 
 def _signalled(error: object) -> BaseException:
-    """What may be signalled for `error`; observers get all sorts of things."""
+    """Return the exception to signal for `error`; observers may get any object."""
     if not isinstance(error, BaseException):
         return TypeError(f"the Observable failed with {error!r}, which is not an exception")
     if is_fatal(error):
-        # It was raised and caught already: to raise it once more would end another thread.
+        # It was raised and caught already: raising it once more would end another thread.
         failure = FlowError(f"the Observable was ended by {type(error).__name__}")
         failure.__cause__ = error
         return failure

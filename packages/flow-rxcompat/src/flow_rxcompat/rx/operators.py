@@ -47,24 +47,23 @@ def rx(
     >>> list(flow.range(6).pipe(rx(reactivex.compose(ops.skip(2), ops.pairwise(), ops.take(1)))))
     [(2, 3)]
 
-    It is applied anew for each subscriber: ``ops.share()`` has nothing to share here.
+    It is applied again for each subscriber: ``ops.share()`` has nothing to share here.
 
     Demand: with ``buffer``, `prefetch` items are requested of the upstream at a time, and only as
-    long as the downstream wants more than has come out: what the operator makes of the items that
-    were under way waits, and nothing else. So an operator that gives its items at once is under
-    back-pressure; one that keeps items, such as ``ops.delay``, gets them as fast as they come.
-    With another strategy, everything is requested, and it decides; see `from_rx`.
+    long as the downstream wants more than has come out: results for items that were under way wait,
+    and nothing else. So an operator that sends its items at once respects back-pressure; one that
+    keeps items, such as ``ops.delay``, gets them as fast as they come. With another strategy,
+    everything is requested, and it decides; see `from_rx`.
     Thread: that of the upstream, or where the operator changes it. Fusion: ``buffer`` grants ASYNC,
     also across threads.
-    Errors: those of upstream and operator, as the identical objects; and what `operator` raises
-    itself.
+    Errors: those of upstream and operator, as the same objects; and an error of `operator` itself.
 
     Args:
         operator: one, as ``Observable.pipe`` takes it; ``reactivex.compose`` makes one of many.
-        strategy: what becomes of items that are not requested when they come out.
+        strategy: what happens to items that are not requested when they come out.
         capacity: the most items that wait, at least 1.
-        prefetch: items to request at a time, with ``buffer``.
-        scheduler: what the operator is subscribed with, its default for work of its own. The
+        prefetch: how many items to request at a time, with ``buffer``.
+        scheduler: the scheduler for the subscription, which the operator uses by default. The
             upstream is first requested there, too.
 
     Raises:
@@ -97,10 +96,10 @@ def rx(
 
 
 def _name(operator: object) -> str:
-    """What an operator of `reactivex` was made by, or a function's own name."""
+    """Return the name of the function that made an operator of `reactivex`, or its own name."""
     if not _module(operator).startswith("reactivex."):
         return describe(operator)
-    # Some releases hand out the maker itself, others a function that has it in a cell.
+    # Some releases return the maker itself, others a function that has it in a cell.
     cells: tuple[CellType, ...] = getattr(operator, "__closure__", None) or ()
     for function in (operator, *(cell.cell_contents for cell in cells)):
         if _module(function).startswith("reactivex.operators."):
@@ -115,15 +114,15 @@ def _module(value: object) -> str:
 
 @final
 class OperatorSource(Publisher[R], Generic[T, R]):
-    """What an operator of `reactivex` makes of `upstream`.
+    """The results of an operator of `reactivex` for `upstream`.
 
     Args:
-        upstream: where the items come from.
-        operator: is applied to an Observable of it, for each subscriber.
-        strategy: what becomes of items that are not requested.
+        upstream: the flow with the items.
+        operator: applied to an Observable of it, for each subscriber.
+        strategy: what happens to items that are not requested.
         capacity: how many of them may wait.
-        prefetch: items to request at a time.
-        scheduler: what the operator is subscribed with.
+        prefetch: how many items to request at a time.
+        scheduler: the scheduler for the subscription.
         detail: the operator, for messages.
     """
 
@@ -190,13 +189,13 @@ def observed(
     """As `to_rx`, but nothing is requested while the emitter's downstream has no demand.
 
     Args:
-        publisher: where the items come from.
-        emitter: where they go to in the end, as items of any type.
-        prefetch: items to request at a time; None for all, whether there is demand or not.
-        home: where the flow belongs.
+        publisher: the publisher of the items.
+        emitter: where they finally go, as items of any type.
+        prefetch: how many items to request at a time; None for all, with or without demand.
+        home: the home of the flow.
     """
     feeds: dict[DirectFeed[T], None] = {}
-    """Those that run: operators may subscribe more than once."""
+    """The running feeds: operators may subscribe more than once."""
 
     def wanted() -> bool:
         return prefetch is None or emitter.requested > 0
@@ -234,13 +233,14 @@ def via_flow(
     (2, 4)
 
     Args:
-        operator: one for `Flow.pipe`, or a function that makes a flow, or any publisher, of one.
-        strategy: what becomes of items that the operators have not requested; see `from_rx`.
+        operator: one for `Flow.pipe`, or a function that returns a flow, or any publisher, for a
+            flow.
+        strategy: what happens to items that the operators have not requested; see `from_rx`.
         capacity: the most items that wait, at least 1.
-        scheduler: where what follows gets its items; see `to_rx`.
+        scheduler: runs what follows; see `to_rx`.
 
     Raises:
-        TypeError: if `operator` is neither, or `capacity` no int.
+        TypeError: if `operator` is neither, or `capacity` is not an int.
         ValueError: if `capacity` is less than 1, or there is no such strategy.
     """
     if not isinstance(operator, Operator) and not callable(operator):

@@ -26,7 +26,7 @@ T = TypeVar("T")
 def from_rx_subject(
     subject: SubjectBase[T], *, strategy: Overflow = "buffer", capacity: int = UNBOUNDED
 ) -> SubjectProcessor[T]:
-    """A subject as a processor: flows feed it, and flows come of it.
+    """A subject as a processor: flows feed it, and its items are a flow.
 
     >>> import flow_core as flow
     >>> from reactivex.subject import ReplaySubject
@@ -35,19 +35,19 @@ def from_rx_subject(
     >>> list(numbers.flow.map(str))
     ['0', '1', '2']
 
-    Demand: everything is requested of the upstream, since a subject cannot ask; the subscribers
-    get what they request, and `strategy` says what becomes of the rest, for each of them alone.
+    Demand: everything is requested of the upstream, since a subject has no demand; the subscribers
+    get what they request, and `strategy` applies to the rest, for each of them alone.
     Thread: that of the upstream, or the requester's. Fusion: see `from_rx`.
-    Errors: the upstream's, as the identical object. What an observer of the subject raises comes
-    out of ``on_next``, as it does in ReactiveX, and so ends the upstream.
+    Errors: the upstream's, as the same object. An error of an observer of the subject propagates
+    out of ``on_next``, as in ReactiveX, and so ends the upstream.
 
     Args:
         subject: of any kind.
-        strategy: what becomes of items that a subscriber has not requested; see `from_rx`.
+        strategy: what happens to items that a subscriber has not requested; see `from_rx`.
         capacity: the most items that wait, at least 1, for each subscriber.
 
     Raises:
-        TypeError: if `subject` is none, or `capacity` no int.
+        TypeError: if `subject` is not a Subject, or `capacity` is not an int.
         ValueError: if `capacity` is less than 1, or there is no such strategy.
     """
     if not isinstance(subject, SubjectBase):
@@ -58,11 +58,11 @@ def from_rx_subject(
 
 @final
 class SubjectProcessor(CoreSubscriber[T], Publisher[T], Scannable, Generic[T]):
-    """What `from_rx_subject` makes.
+    """The result of `from_rx_subject`.
 
     Args:
-        subject: gets the items, and gives them to all.
-        strategy: what becomes of items that a subscriber has not requested.
+        subject: gets the items, and sends them to all.
+        strategy: what happens to items that a subscriber has not requested.
         capacity: the most items that wait for one subscriber.
     """
 
@@ -70,14 +70,14 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Scannable, Generic[T]):
 
     def __init__(self, subject: SubjectBase[T], strategy: Overflow, capacity: int) -> None:
         self.subject = subject
-        """What this is the processor of."""
+        """The subject of this processor."""
         self._source = ObservableSource(subject, strategy, capacity, None)
         self._subscription: Subscription | None = None
         self._done = False
 
     @property
     def flow(self) -> Flow[T]:
-        """What the subject gives, with the operators of a `Flow`."""
+        """The items of the subject, with the operators of a `Flow`."""
         return Flow(self)
 
     @override
@@ -86,7 +86,7 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Scannable, Generic[T]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """One upstream; items may be given by hand as well."""
+        """Take one upstream; items may be given by hand as well."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._subscription is not None or self._done:
@@ -113,7 +113,7 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Scannable, Generic[T]):
             return
         self._done = True
         self._subscription = None
-        # It is declared to take an Exception, and hands on whatever it gets.
+        # It is declared to take an Exception, and passes on whatever it gets.
         self.subject.on_error(error)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
     @override
@@ -140,7 +140,7 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Scannable, Generic[T]):
 def to_rx_subject(
     processor: Processor[T, T], *, strategy: Overflow = "buffer", capacity: int = UNBOUNDED
 ) -> Subject[T]:
-    """A processor as a subject: observables feed it, and observers get what it gives.
+    """A processor as a subject: observables feed it, and observers get its items.
 
     >>> from flow_multicast import BehaviorProcessor
     >>> degrees = to_rx_subject(BehaviorProcessor(19))
@@ -149,19 +149,19 @@ def to_rx_subject(
     >>> degrees.on_next(20)
     20
 
-    Demand: observers request everything. What is pushed before the processor requests it is dealt
-    with as `strategy` says. Thread: the pushing one, or the one that the processor signals on. What
-    several threads push at once is put in order.
-    Errors: as the identical object; see `to_rx`. ``dispose()`` cancels what the processor was given
-    as its upstream, and refuses further signals as every subject does then.
+    Demand: observers request everything. `strategy` applies to items that are pushed before the
+    processor requests them. Thread: the pushing one, or the one that the processor signals on.
+    Items that several threads push at once are put in order.
+    Errors: as the same object; see `to_rx`. ``dispose()`` cancels the subscription that the
+    processor got, and refuses further signals like every subject then.
 
     Args:
-        processor: one that has no upstream yet; the subject becomes that.
+        processor: one that has no upstream yet; the subject becomes its upstream.
         strategy: what becomes of pushed items that the processor has not requested; see `from_rx`.
         capacity: the most items that wait, at least 1.
 
     Raises:
-        TypeError: if `processor` is none, or `capacity` no int.
+        TypeError: if `processor` is not a processor, or `capacity` is not an int.
         ValueError: if `capacity` is less than 1, or there is no such strategy.
     """
     check_publisher("to_rx_subject", processor)
@@ -173,11 +173,11 @@ def to_rx_subject(
 
 @final
 class ProcessorSubject(Subject[T]):
-    """What `to_rx_subject` makes: a `Subject` whose observers are those of a processor.
+    """The result of `to_rx_subject`: a `Subject` whose observers are those of a processor.
 
     Args:
-        processor: gets the items, and gives them to all.
-        strategy: what becomes of items that it has not requested.
+        processor: gets the items, and sends them to all.
+        strategy: what happens to items that it has not requested.
         capacity: the most of them that wait.
     """
 
@@ -194,7 +194,7 @@ class ProcessorSubject(Subject[T]):
         self, observer: ObserverBase[T], scheduler: SchedulerBase | None = None
     ) -> DisposableBase:
         self.check_disposed()
-        # Demand is there at once, as somebody may push before anything scheduled would run.
+        # The demand is there at once, as items may be pushed before a scheduled action would run.
         return connect_feed(
             self._processor, make_feed(observer, None, UNBOUNDED), scheduler, now=True
         )

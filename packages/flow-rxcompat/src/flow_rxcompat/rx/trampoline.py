@@ -1,4 +1,4 @@
-"""The place where `reactivex` puts work, so that what is subscribed can be disposed of first."""
+"""The queue where `reactivex` puts work, so that a subscription can be disposed of first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["run_trampolined"]
 
 
 def run_trampolined(action: Callable[[], object]) -> None:
-    """Run `action` now; what is scheduled on this thread meanwhile runs when it has returned.
+    """Run `action` now; work that is scheduled on this thread meanwhile runs when it has returned.
 
     A source that pushes as soon as it is subscribed to does so by such a schedule. So the action
     has its disposable before the first item comes (C05).

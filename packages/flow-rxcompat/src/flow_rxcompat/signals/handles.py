@@ -1,4 +1,4 @@
-"""`Removable`: the one thing that a registration leaves to remember."""
+"""`Removable`: the only object to keep of a registration."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from flow_rxcompat.agera.protocols import UpdatableLike
 __all__ = ["Removable", "Removables", "register_with"]
 
 _FEW: Final = 16
-"""So many handles are kept without a look whether they have ended."""
+"""The number of handles that are kept without a check whether they have ended."""
 
 
 @final
 class Removable(Disposable):
-    """Ends a registration: once, from any thread, however often and early it is told to.
+    """Ends a registration: once, from any thread, however often and early it is called.
 
     >>> handle = Removable(lambda: print("removed"))
     >>> with handle:
@@ -31,11 +31,11 @@ class Removable(Disposable):
     removed
     >>> handle.remove()
 
-    It may be there before what it removes: `attach` an action later, and it runs at once if
-    `remove` was called by then.
+    It may exist before what it removes: `attach` an action later, and it runs at once if `remove`
+    was called by then.
 
     Args:
-        action: what to do.
+        action: called once.
     """
 
     __slots__ = ("__weakref__", "_action", "_lock", "_removed")
@@ -46,7 +46,10 @@ class Removable(Disposable):
         self._removed = False
 
     def attach(self, action: Callable[[], object]) -> None:
-        """Do `action` when it is removed; at once if it was. The last one attached counts."""
+        """Call `action` when it is removed; at once if it was.
+
+        Only the last one attached counts.
+        """
         with self._lock:
             removed = self._removed
             if not removed:
@@ -93,7 +96,7 @@ class Removable(Disposable):
 
 @final
 class Removables(Disposable):
-    """Many handles as one: what would be a field for each pair otherwise.
+    """Many handles as one, in place of a field for each.
 
     >>> handles = Removables()
     >>> handles.add(Removable(lambda: print("one")))
@@ -116,12 +119,12 @@ class Removables(Disposable):
         handles.append(handle)
         if len(handles) > self._room:
             self._clear_away()
-        # `remove` sets the flag before it takes the handles: one of both sees the other.
+        # `remove` sets the flag before it takes the handles: one of the two sees the other.
         if self._removed:
             self.remove()
 
     def _clear_away(self) -> None:
-        """Those that have ended need not be kept."""
+        """Drop handles that have ended."""
         handles = self._handles
         for _ in range(len(handles)):
             try:
@@ -141,7 +144,7 @@ class Removables(Disposable):
         """End all registrations. Idempotent.
 
         Raises:
-            BaseException: what a handle raises, when all are removed.
+            BaseException: an error of a handle, when all are removed.
             BaseExceptionGroup: if several do.
         """
         self._removed = True
@@ -175,7 +178,7 @@ class Removables(Disposable):
 def register_with(observable: AgeraObservable, updatable: UpdatableLike) -> Removable:
     """Add `updatable` to an observable of Agera; the handle removes it, once, from any thread.
 
-    A thread that runs no loop has the one on which this was called remove it.
+    If a thread without a loop removes it, this is done on the loop of the present call.
 
     Raises:
         IllegalStateError: as ``add_updatable``: without a loop, or if it was added already.

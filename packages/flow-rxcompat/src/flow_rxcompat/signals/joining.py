@@ -1,4 +1,4 @@
-"""Operators that join several sources, or cross threads. What waits in them is a number."""
+"""Operators that join several sources, or cross threads. Waiting signals are a number."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Joined:
         self.outlet = outlet
         self._lock = Lock()
         self._inputs: dict[_Input, None] | None = {}
-        """Those that are open, in the order in which they were attached; None when it is over."""
+        """The open inputs, in the order in which they were attached; None when it has ended."""
         self._open = 0
 
     def connect(self, source: Publisher[object], on_next: Callable[[], object]) -> _Input:
@@ -84,7 +84,7 @@ class _Joined:
         return made
 
     def attach(self, source: Publisher[object], made: _Input) -> None:
-        """Subscribe `made` to `source`, unless nothing is wanted any more."""
+        """Subscribe `made` to `source`, unless no more is needed."""
         with self._lock:
             wanted = self._inputs is not None
             if self._inputs is not None:
@@ -93,12 +93,12 @@ class _Joined:
             from_publisher(source).subscribe(made)
 
     def pass_on(self) -> None:
-        """An update for the subscriber."""
+        """Pass an update to the subscriber."""
         self.outlet.put(UPDATE)
         self.outlet.signal()
 
     def ended(self, one: _Input) -> None:
-        """`one` has completed."""
+        """Note that `one` has completed."""
         with self._lock:
             if self._inputs is not None:
                 self._inputs.pop(one, None)
@@ -116,7 +116,7 @@ class _Joined:
         self.outlet.end(error)
 
     def leave(self) -> None:
-        """Leave all sources."""
+        """Cancel all sources."""
         with self._lock:
             inputs, self._inputs = self._inputs, None
         for one in inputs or ():
@@ -180,7 +180,7 @@ class _Input(CoreSubscriber[object]):
         self._joined.ended(self)
 
     def release(self) -> None:
-        """Let go of what it would call, and of its subscription."""
+        """Drop its function, and its subscription."""
         self._on_next = _nothing
         self._on_end = None
         self.subscription = _OVER
@@ -188,12 +188,12 @@ class _Input(CoreSubscriber[object]):
 
 
 def _nothing() -> None:
-    """What is left to do when it is over."""
+    """Do nothing: it has ended."""
 
 
 @final
 class _Over(Subscription):
-    """The subscription of an input that has ended: another one is refused still (§2.5)."""
+    """The subscription of an input that has ended: another one is still refused (§2.5)."""
 
     __slots__ = ()
 

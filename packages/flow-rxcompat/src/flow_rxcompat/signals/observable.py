@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class Observable(Publisher[Signal]):
-    """Tells of changes: what Agera's could have been.
+    """Announces changes: what Agera's could have been.
 
     >>> from flow_rxcompat.signals import Dispatcher
     >>> dispatcher = Dispatcher()
@@ -44,14 +44,14 @@ class Observable(Publisher[Signal]):
     over
 
     It is a ``Publisher[Signal]``: `flow` has the operators of a `Flow`, and `subscribe` takes any
-    subscriber. Nothing has to be remembered by a stage: there is no map from one updatable to
-    another, the same updatable may be registered twice, and removing is idempotent.
+    subscriber. Stages have nothing to remember: there is no map from one updatable to another, the
+    same updatable may be registered twice, and removing is idempotent.
 
-    Demand: an updatable takes all that comes. Thread: that of the source; `observe_on` and
+    Demand: an updatable takes all updates. Thread: that of the source; `observe_on` and
     `subscribe_on` change it.
 
     Args:
-        source: where the signals come from.
+        source: the publisher of the signals.
     """
 
     __slots__ = ("__weakref__", "_flow")
@@ -77,11 +77,12 @@ class Observable(Publisher[Signal]):
         on_error: Callable[[BaseException], object] | None = None,
         on_complete: Callable[[], object] | None = None,
     ) -> Removable:
-        """Tell `update` of changes from now on (R1).
+        """Call `update` for changes from now on (R1).
 
         Args:
             update: an `Updatable`, or a function.
-            on_error: for a function: gets the error; without it, the dropped-errors hook does.
+            on_error: for a function: called with the error; without it, the dropped-errors hook
+                gets that.
             on_complete: for a function: called at the end.
 
         Returns:
@@ -132,10 +133,10 @@ class Observable(Publisher[Signal]):
     # -- operators
 
     def take(self, count: int) -> Observable:
-        """The first updates, and the end after them: the source is left then.
+        """The first updates, and the end after them: the source is cancelled then.
 
         Args:
-            count: updates.
+            count: the number of updates.
         """
         return Observable(self._flow.take(count))
 
@@ -143,7 +144,7 @@ class Observable(Publisher[Signal]):
         """All updates but the first ones.
 
         Args:
-            count: updates.
+            count: the number of updates.
         """
         return Observable(self._flow.skip(count))
 
@@ -162,22 +163,22 @@ class Observable(Publisher[Signal]):
         return Observable(self._flow.do_on_next(lambda _: action()))
 
     def map(self, function: Callable[[], R]) -> Flow[R]:
-        """What `function` gives at each update: from signals to values."""
+        """The results of `function`, called at each update: from signals to values."""
         return self._flow.map(lambda _: function())
 
     def take_until(self, other: Publisher[object]) -> Observable:
-        """The updates until `other` gives something, or completes."""
+        """The updates until `other` gives an item, or completes."""
         return Observable(until(self, other))
 
     def flat_map(
         self, function: Callable[[], Publisher[Signal]], *, concurrency: int = 128
     ) -> Observable:
-        """The updates of all that `function` gives, which is called at each update.
+        """The updates of all observables that `function` returns, which is called at each update.
 
         Args:
-            function: gives an observable.
-            concurrency: how many of them are registered with at a time; updates that come
-                meanwhile wait, as a number.
+            function: returns an observable.
+            concurrency: how many of them are registered with at a time; updates that come meanwhile
+                wait, as a number.
         """
         return Observable(flat_mapped(self, function, concurrency))
 
@@ -186,16 +187,18 @@ class Observable(Publisher[Signal]):
         return merge(self, *others)
 
     def observe_on(self, executor: Executor, *, coalesce: bool = False) -> Observable:
-        """Deliver on `executor` (R4). What waits is a number: none is lost, and nothing grows.
+        """Deliver on `executor` (R4).
+
+        Waiting updates are a number: none is lost, and nothing grows.
 
         Args:
             executor: a pool, or a callable that has a task run.
-            coalesce: updates that come while one waits are that one, as in Agera.
+            coalesce: whether updates that come while one waits are merged with it, as in Agera.
         """
         return Observable(observed_on(self, executor, coalesce=coalesce))
 
     def subscribe_on(self, executor: Executor) -> Observable:
-        """Register with the source on `executor`: for sources that work when they are (R4)."""
+        """Register with the source on `executor`: for sources that work within `register` (R4)."""
         return Observable(subscribed_on(self, executor))
 
     def __repr__(self) -> str:
@@ -204,7 +207,7 @@ class Observable(Publisher[Signal]):
 
 @final
 class _Registration(CoreSubscriber[Signal]):
-    """One updatable, registered once. It knows its subscription; nobody has to look it up."""
+    """One updatable, registered once. It knows its subscription, which need not be looked up."""
 
     __slots__ = ("_complete", "_error", "_subscription", "_update", "handle")
 
@@ -223,7 +226,7 @@ class _Registration(CoreSubscriber[Signal]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Who was removed before is never registered."""
+        """Register, unless it was removed before."""
         if self._subscription is not None:
             subscription.cancel()  # §2.5
             return
@@ -239,7 +242,7 @@ class _Registration(CoreSubscriber[Signal]):
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """It is told what it raised."""
+        """Pass the updatable the error that it raised."""
         if self.handle.removed:
             return False
         self.on_error(error)
@@ -268,7 +271,10 @@ class _Registration(CoreSubscriber[Signal]):
             hooks.drop_error(raised)
 
     def _ended(self) -> bool:
-        """End the handle, which has nothing to cancel any more; whether it was removed before."""
+        """End the handle, which has nothing to cancel any more.
+
+        Return whether it was removed before.
+        """
         removed = self.handle.removed
         self.handle.attach(_nothing)
         self.handle.remove()
@@ -281,4 +287,4 @@ def merge(*sources: Publisher[Signal]) -> Observable:
 
 
 def _nothing() -> None:
-    """There is no subscription any more (§3.13)."""
+    """Do nothing: there is no subscription any more (§3.13)."""

@@ -1,4 +1,4 @@
-"""Where signals come from: by hand, and from a value that changes."""
+"""Sources of signals: by hand, and from a value that changes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Dispatcher(Observable):
 
     @property
     def has_updatables(self) -> bool:
-        """Whether anybody is registered."""
+        """Whether there is a registration."""
         return len(self._lines) > 0
 
     @property
@@ -76,17 +76,17 @@ class Dispatcher(Observable):
         return self._lines.ended
 
     def update(self) -> None:
-        """Something has changed. After the end, nothing happens."""
+        """Send an update. After the end, do nothing."""
         self._lines.put(UPDATE)
 
     def error(self, error: BaseException, /) -> None:
-        """It has failed: all get `error` itself, those who come later, too."""
+        """Fail: all get `error` itself, even those that come later."""
         if error is None:
             raise none_given("error")
         self._lines.end(error)
 
     def complete(self) -> None:
-        """It has ended."""
+        """Complete: no update follows."""
         self._lines.end(None)
 
 
@@ -122,7 +122,7 @@ class _Values(Publisher[T]):
 
 @final
 class MutableRepository(Observable, Generic[T]):
-    """A value that changes: signals that it has, or all values it had, as one prefers.
+    """A value that changes: signals of the changes, or all values, as one prefers.
 
     >>> numbers = MutableRepository(0)
     >>> handle = numbers.register(lambda: print("changed to", numbers.get()))
@@ -139,7 +139,7 @@ class MutableRepository(Observable, Generic[T]):
         value: the first value.
 
     Raises:
-        NoneItemError: if it is None.
+        NoneItemError: if the argument is None.
     """
 
     __slots__ = ("_lines", "_signals", "_value")
@@ -153,7 +153,7 @@ class MutableRepository(Observable, Generic[T]):
         super().__init__(_Signals(self._signals, "MutableRepository()"))
 
     def get(self) -> T:
-        """The value."""
+        """Return the value."""
         return self._value
 
     def accept(self, value: T, /) -> None:
@@ -167,7 +167,7 @@ class MutableRepository(Observable, Generic[T]):
                 return
             with lines.lock:
                 if self._value is not known or lines.ended:
-                    continue  # another thread was faster: what it has left is to be compared with
+                    continue  # another thread was faster: compare with its value
                 self._value = value
                 outlets = lines.put_locked(value)
             self._signals.put(UPDATE)
@@ -177,14 +177,14 @@ class MutableRepository(Observable, Generic[T]):
         hooks.drop_item(value)
 
     def error(self, error: BaseException, /) -> None:
-        """It has failed: all get `error` itself, those who come later, too."""
+        """Fail: all get `error` itself, even those that come later."""
         if error is None:
             raise none_given("error")
         if self._lines.end(error):
             self._signals.end(error)
 
     def complete(self) -> None:
-        """No other value will come."""
+        """Complete: no other value will come."""
         if self._lines.end(None):
             self._signals.end(None)
 
@@ -195,18 +195,18 @@ class MutableRepository(Observable, Generic[T]):
         capacity: int = DEFAULT_PREFETCH,
         current: bool = True,
     ) -> Flow[T]:
-        """The values, none of them lost unless one says so (G7).
+        """Return a flow of the values, none of which is lost unless the strategy allows it (G7).
 
         Demand: as `strategy` says. Thread: that of ``accept``, or of the requester.
 
         Args:
-            strategy: what becomes of values that are not requested: see `Strategy`.
-            capacity: values that wait at most, in ``buffer``.
-            current: whether it begins with the value that is there.
+            strategy: what happens to values that are not requested: see `Strategy`.
+            capacity: how many values wait at most, in ``buffer``.
+            current: whether it begins with the present value.
         """
         check_strategy(strategy, capacity)
         return Flow(_Values(self, strategy, capacity, current=current))
 
     def join(self, outlet: Outlet[T], *, current: bool) -> None:
-        """Tell `outlet` of the values; for `values`."""
+        """Pass the values to `outlet`; for `values`."""
         self._lines.join(outlet, self.get if current else None)

@@ -1,4 +1,4 @@
-"""Who is told, and what a signal is."""
+"""Updatables and signals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["UPDATE", "Signal", "Updatable"]
 
 
 class Signal(enum.Enum):
-    """The type of `UPDATE`: that something has changed is all it says."""
+    """The type of `UPDATE`: it only says that something has changed."""
 
     UPDATE = "update"
 
@@ -22,20 +22,23 @@ UPDATE: Final = Signal.UPDATE
 
 
 class Updatable:
-    """Is told of changes, of a failure and of the end. Only `update` has to be there."""
+    """Learns of changes, of a failure and of the end. Only `update` is required."""
 
     __slots__ = ()
 
     def on_register(self, remover: Removable, /) -> None:
-        """Comes first, before anything is registered: `remover` ends the registration any time."""
+        """Called before the registration: `remover` ends the registration at any time."""
 
     @abstractmethod
     def update(self) -> object:
-        """Something has changed."""
+        """Handle a change."""
 
     def error(self, error: BaseException, /) -> None:
-        """It has failed; nothing follows. Without an implementation, the hook gets the error."""
+        """Handle the failure; nothing follows.
+
+        Without an implementation, the hook gets the error.
+        """
         hooks.drop_error(error)
 
     def complete(self) -> None:
-        """It has ended; nothing follows."""
+        """Handle the end; nothing follows."""
