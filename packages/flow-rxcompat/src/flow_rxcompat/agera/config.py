@@ -18,8 +18,7 @@ class RepositoryConfig(enum.IntFlag):
     CANCEL_FLOW = 1
     """It ends after the running directive; after an update, it runs again then."""
     RESET_TO_INITIAL_VALUE = 3
-    """As `CANCEL_FLOW`, and the value is the initial one again, at once; but not after an
-    update."""
+    """As `CANCEL_FLOW`, and the value is the initial one again, except after an update."""
     SEND_INTERRUPT = 5
     """As `CANCEL_FLOW`, and between ``go_to`` and ``go_lazy``, `interrupted` tells the running
     directive."""
