@@ -1,4 +1,4 @@
-"""What a test of a publisher, an operator or a subscriber needs. Works with any test runner."""
+"""Helpers for tests of publishers, operators and subscribers, with any test runner."""
 
 from flow_testing.bad_sources import (
     BAD_SOURCES,

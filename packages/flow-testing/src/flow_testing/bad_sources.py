@@ -1,4 +1,4 @@
-"""Publishers that break the rules, to see that an operator keeps them all the same."""
+"""Publishers that break the rules, to check that an operator keeps them all the same."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["BAD_SOURCES", "BadSource", "LateError", "Misbehaving", "check_bad_so
 
 
 class LateError(Exception):
-    """What a source signals when it may not any more."""
+    """The error that a source signals too late."""
 
 
 class _FirstError(Exception):
-    """What a source fails with, as it may."""
+    """The error with which a source fails, as it may."""
 
 
 @final
@@ -48,11 +48,11 @@ class _RogueLink(Subscription):
 
 @final
 class Misbehaving(Publisher[int]):
-    """A publisher that does what a `BadSource` tells it to do, when that is its turn.
+    """A publisher that does what a `BadSource` tells it to do, when called to.
 
     Args:
         announces: whether it calls ``on_subscribe`` when it is subscribed, as it should.
-        request: what the downstream requests at first.
+        request: the first request of the downstream.
     """
 
     __slots__ = (
@@ -71,16 +71,16 @@ class Misbehaving(Publisher[int]):
         self._hold: tuple[Event, Event] | None = None
         self._subscriber: Subscriber[int] | None = None
         self.link = _RogueLink()
-        """The subscription that it hands over."""
+        """The subscription that it passes on."""
         # Any: the operator's items.
         self.downstream: TestSubscriber[Any] = TestSubscriber(request, on_item=self._taken)
-        """Who stands behind the operator."""
+        """The subscriber behind the operator."""
         self.sent: list[int] = []
-        """The items that it was allowed to send, or that the operator may take."""
+        """The items that it was allowed to send, and those that the operator may take."""
         self.lost: list[int] = []
         """The items that it was not allowed to send: no subscriber may get them."""
         self.lost_errors: list[BaseException] = []
-        """The same of errors."""
+        """The errors that it was not allowed to send."""
 
     @override
     def subscribe(self, subscriber: Subscriber[int], /) -> None:
@@ -90,33 +90,34 @@ class Misbehaving(Publisher[int]):
 
     @property
     def subscribed(self) -> bool:
-        """Whether the operator has subscribed; one like ``take(0)`` need not."""
+        """Return whether the operator has subscribed; one like ``take(0)`` need not."""
         return self._subscriber is not None
 
     @property
-    def subscriber(self) -> Subscriber[Any]:  # Any: it is sent what it should not be sent, too
-        """What the operator has subscribed with."""
+    def subscriber(self) -> Subscriber[Any]:  # Any: it gets wrong signals, too
+        """The subscriber that the operator has subscribed."""
         if self._subscriber is None:
             raise AssertionError("nobody has subscribed")
         return self._subscriber
 
     def send(self, *items: int) -> None:
-        """Send items that are in order."""
+        """Send items in order."""
         for item in items:
             self.sent.append(item)
             self.subscriber.on_next(item)
 
     def send_late(self, *items: int) -> None:
-        """Send items that nobody may get."""
+        """Send items that no subscriber may get."""
         for item in items:
             self.lost.append(item)
             self.subscriber.on_next(item)
 
     def hold(self) -> tuple[Event, Event]:
-        """Hold the thread that brings the downstream its next item.
+        """Hold the thread that passes the next item to the downstream.
 
         Returns:
-            What is set when it has come there, and what has to be set for it to go on.
+            Two events: the first is set when the thread is held, and setting the second releases
+                it.
         """
         self._hold = hold = (Event(), Event())
         return hold
@@ -129,7 +130,7 @@ class Misbehaving(Publisher[int]):
             go_on.wait(TIMEOUT_S)
 
     def fail_late(self) -> None:
-        """Send an error that nobody may get."""
+        """Send an error that no subscriber may get."""
         error = LateError()
         self.lost_errors.append(error)
         self.subscriber.on_error(error)
@@ -142,11 +143,11 @@ class BadSource:
 
     Args:
         name: for messages, and as a test's id.
-        rule: which rule is broken.
-        act: does it, after the subscription.
+        rule: the rule that is broken.
+        act: breaks it, after the subscription.
         announces: whether ``on_subscribe`` comes first.
-        ends: whether it comes to a terminal that the downstream must get.
-        request: what the downstream requests at first.
+        ends: whether there is a terminal that the downstream must get.
+        request: the first request of the downstream.
     """
 
     name: str
@@ -157,7 +158,7 @@ class BadSource:
     request: int = UNBOUNDED
 
 
-# -- what they do
+# -- the acts
 
 
 def _after_complete(source: Misbehaving) -> None:
@@ -212,7 +213,7 @@ def _none_item(source: Misbehaving) -> None:
     try:
         source.subscriber.on_next(None)
     except TypeError:
-        source.subscriber.on_complete()  # refused at once (§2.13); the flow may go on
+        source.subscriber.on_complete()  # refused at once (§2.13); the flow may continue
         return
     if source.downstream.error is None and not source.downstream.terminated:
         source.subscriber.on_complete()
@@ -223,7 +224,7 @@ def _none_item(source: Misbehaving) -> None:
 def _none_error(source: Misbehaving) -> None:
     source.send(1)
     try:
-        # Against the types: that is what is tried.
+        # Against the types, on purpose.
         source.subscriber.on_error(cast("BaseException", None))
     except TypeError:
         source.subscriber.on_complete()
@@ -248,7 +249,7 @@ def _unannounced_error(source: Misbehaving) -> None:
 
 
 def _quietly(signal: Callable[[], object]) -> None:
-    """An operator may well raise towards a source that has not even announced itself."""
+    """Ignore errors: an operator may raise towards a source that has not even announced itself."""
     try:
         signal()
     except Exception:
@@ -270,7 +271,7 @@ def _complete_after_cancel(source: Misbehaving) -> None:
 
 
 def _two_threads(source: Misbehaving) -> None:
-    """One thread is held within the downstream, if it gets there, while the other signals."""
+    """Hold one thread within the downstream, if it gets there, while the other signals."""
     entered, go_on = source.hold()
     first = Thread(target=lambda: source.send(1, 2, 3), daemon=True)
     first.start()
@@ -278,7 +279,7 @@ def _two_threads(source: Misbehaving) -> None:
         pass
     second = Thread(target=lambda: source.send(11, 12, 13), daemon=True)
     second.start()
-    second.join(0.2)  # It should not wait for the first one; that is not what is checked.
+    second.join(0.2)  # It should not wait for the first one; that is not checked here.
     go_on.set()
     for thread in (first, second):
         thread.join(TIMEOUT_S)
@@ -306,7 +307,7 @@ BAD_SOURCES: Final[tuple[BadSource, ...]] = (
     BadSource("on_complete after cancel, and an item", "§1.8", _complete_after_cancel, ends=False),
     BadSource("two threads at once", "§1.3", _two_threads),
 )
-"""The rules that a source can break, each by itself."""
+"""The rules that a source can break, each alone."""
 
 
 def check_bad_source(
@@ -317,26 +318,25 @@ def check_bad_source(
     timeout_s: float = TIMEOUT_S,
     only: Callable[[str], object] = lambda _: True,
 ) -> None:
-    """An operator keeps the rules towards its subscriber, whatever its source does.
+    """Check that an operator keeps the rules towards its subscriber, whatever its source does.
 
-    For each of `BAD_SOURCES`, the operator is put behind it. The downstream must see a legal
-    sequence with one terminal at most, and get it where there is one. What came when it was no
-    longer allowed must reach the hooks for dropped items and errors: nothing is lost in silence.
+    For each of `BAD_SOURCES`, the operator is put behind it. The downstream must get a legal
+    sequence with at most one terminal, and exactly one where there is one. Signals that come too
+    late must reach the hooks for dropped items and errors: nothing is lost in silence.
 
     >>> check_bad_source(lambda source: source.map(str), only=lambda name: "after" in name)
 
     Args:
         apply: puts the operator behind a flow.
-        bounded: whether the operator has a queue of its own, so that a source that sends more than
-            was requested must end in `MissingBackpressureError`. An operator that has none may pass
-            such items on: it does not add to what its source does wrong.
-        settle: returns when other threads have done what they were given.
+        bounded: whether the operator has a queue, so that a source that sends more than was
+            requested must end in `MissingBackpressureError`. An operator without a queue may pass
+            such items on: the fault is its source's.
+        settle: returns when other threads have finished their tasks.
         timeout_s: seconds to wait for the terminal.
-        only: whether to try the bad source of this name, to narrow a failure down.
+        only: the name of the one bad source to try, to narrow a failure down.
 
     Raises:
-        AssertionError: if the operator breaks a rule or loses something; a note says for which
-            source.
+        AssertionError: if the operator breaks a rule or loses something; a note names the source.
     """
     for bad in BAD_SOURCES:
         if only(bad.name):

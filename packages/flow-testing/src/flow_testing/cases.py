@@ -1,8 +1,8 @@
-"""Every stage with examples and what they must give, as plain Python does it.
+"""Every stage with examples and their results, as plain Python computes them.
 
-The table is what makes tests general: a test that is parametrised over `STAGE_CASES` covers every
-stage, on every engine that can run stages; a stage that is missing here fails the core's tests.
-Operators with a thread, a clock or other flows are `OperatorCase`s, in a table of their package.
+The table makes tests general: a test that is parametrised over `STAGE_CASES` covers every stage, on
+every engine that can run stages. A stage without a case fails the core's tests. Operators with a
+thread, a clock or other flows are `OperatorCase`s, in a table of their package.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flow_core.stages import SingleSink
 
 __all__ = ["STAGE_CASES", "OperatorCase", "StageCase", "Surroundings"]
 
-# Any: a case is applied to items of any type that the case before it gives.
+# Any: a case is applied to items of any type that the case before it emits.
 _Apply = Callable[[Flow[Any]], Flow[Any]]
 _Model = Callable[[list[Any]], list[Any]]
 
@@ -33,10 +33,10 @@ class StageCase:
     """One way to use a stage.
 
     Args:
-        name: says which stage and what is special; of use as a test's id.
+        name: names the stage and what is special; useful as a test's id.
         apply: puts the stage behind a flow of ints.
-        model: what it must make of a list of ints.
-        nested: whether it makes tuples or lists of ints.
+        model: returns the result for a list of ints.
+        nested: whether the results are tuples or lists of ints.
     """
 
     name: str
@@ -45,7 +45,7 @@ class StageCase:
     nested: bool = False
 
     def then(self, after: StageCase) -> StageCase:
-        """This case and then `after`, with tuples and lists made ints again in between."""
+        """Return this case followed by `after`; tuples and lists are made ints again in between."""
         if self.nested:
             return StageCase(
                 f"{self.name} | {after.name}",
@@ -64,16 +64,16 @@ class StageCase:
 @final
 @dataclass(frozen=True)
 class Surroundings:
-    """What the cases of operators run on.
+    """The executor, clock and loop for the cases of operators.
 
     Args:
-        executor: where tasks run.
+        executor: runs the tasks.
         clock: for the operators of time.
-        period_s: how long their times are.
-        loop: where coroutines run; None for that of who subscribes.
+        period_s: the length of their periods.
+        loop: runs the coroutines; None for the loop of the subscriber.
     """
 
-    executor: Any  # Any: all that an operator takes as one
+    executor: Any  # Any: everything that an operator takes as one
     clock: Clock
     period_s: float = 1
     loop: AbstractEventLoop | None = None
@@ -85,14 +85,14 @@ class OperatorCase:
     """One way to use an operator, or a source of other flows; with a thread, or a clock.
 
     Args:
-        name: as it is registered; after a comma, how it is used. Of use as a test's id.
-        apply: puts it behind a flow of ints, or makes that flow one of its own.
-        kinds: words that say what it is good for. "endless" takes all items of a source that knows
-            no demand, and keeps few; "selective" may drop items or reorder them; "closing" ends
-            before its source does; "timed" gives no items before its clock has gone on, "delayed"
-            no end; "executor" runs on one, "processes" on one of processes, "loop" in an event
-            loop; of an "uncounted" one the rules cannot know how many items it gives.
-        holds: the most items of the upstream that may wait in it.
+        name: as it is registered; after a comma, how it is used. Useful as a test's id.
+        apply: puts it behind a flow of ints, or makes that flow one of its flows.
+        kinds: words that describe it. "endless" takes all items of a source without back-pressure,
+            and keeps few; "selective" may drop items or reorder them; "closing" ends before its
+            source does; "timed" emits no items, "delayed" does not end, before its clock advances;
+            "executor" runs on one, "processes" on one of processes, "loop" in an event loop; of an
+            "uncounted" one the rules cannot know how many items it emits.
+        holds: how many items of the upstream may wait in it.
         facts: for the rules: attributes of `OperatorVerification`, such as ``max_items``.
     """
 
@@ -104,7 +104,7 @@ class OperatorCase:
 
     @property
     def registered(self) -> str:
-        """The name of its record."""
+        """Return the name of its record."""
         return self.name.partition(",")[0]
 
     def __str__(self) -> str:
@@ -155,7 +155,7 @@ def _changes(items: list[Any], key: Callable[[Any], Any]) -> list[Any]:
 
 
 def _growing(items: list[int]) -> list[int]:
-    """Those that are more than 2 above the last one that was kept."""
+    """Return those that are more than 2 above the last one that was kept."""
     kept: list[int] = []
     for item in items:
         if not kept or abs(item - kept[-1]) > 2:
@@ -175,7 +175,7 @@ def _cut(
     drop: bool = False,
     empty: bool = False,
 ) -> list[list[Any]]:
-    """Lists that end with (or before, or instead of) the items for which `ends` is true."""
+    """Return lists that end with (or before, or instead of) the items for which `ends` is true."""
     lists: list[list[Any]] = [[]]
     for item in items:
         if not ends(item):
@@ -200,7 +200,7 @@ def _keyed(items: list[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
 
 
 def _handled(n: int, sink: SingleSink[int]) -> None:
-    """Tens of odd numbers, until one is above 6."""
+    """Emit tens of odd numbers, until one is above 6."""
     if n % 2:
         sink.next(10 * n)
     if n > 6:
@@ -217,7 +217,7 @@ def _ignore(*_: object) -> None:
 
 
 def _value(signal: Notification[int]) -> int:
-    """An item itself; 1000 stands for completion."""
+    """Return an item itself; 1000 stands for completion."""
     return signal.item if isinstance(signal, OnNext) else 1000
 
 

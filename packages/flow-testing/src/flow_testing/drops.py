@@ -1,4 +1,4 @@
-"""What a test must not overlook: signals that no subscriber could get."""
+"""Signals that no subscriber received, which a test must not overlook."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Drops:
         self.items: list[object] = []
 
     def take_errors(self) -> list[BaseException]:
-        """The dropped errors so far, which then count as expected."""
+        """Return the dropped errors so far, which then count as expected."""
         errors = self.errors.copy()
         self.errors.clear()
         return errors
 
     def take_items(self) -> list[object]:
-        """The dropped items so far, which then count as expected."""
+        """Return the dropped items so far, which then count as expected."""
         items = self.items.copy()
         self.items.clear()
         return items
 
     def assert_no_errors(self) -> None:
-        """No error was dropped, other than those that were taken."""
+        """Assert that no error was dropped, other than those that were taken."""
         if self.errors:
             raise AssertionError(
                 f"errors that no subscriber could receive: {self.errors!r}"

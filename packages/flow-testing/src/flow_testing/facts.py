@@ -1,6 +1,6 @@
-"""What an operator does with demand and fusion: seen, and compared to what its record says.
+"""The observed demand and fusion of an operator, compared with its record.
 
-A record of an operator says so by hand. Whoever registers one has a test like this:
+A record of an operator is written by hand. A plugin has a test like this:
 
 >>> import flow_core as flow
 >>> from flow_core.plugins import plugin_host
@@ -43,21 +43,21 @@ __all__ = [
     "together",
 ]
 
-_AnyFlow = Flow[Any]  # Any, in this module: the items are of no matter
+_AnyFlow = Flow[Any]  # Any, in this module: the items do not matter
 
 _MODES: Final = (Fusion.SYNC, Fusion.ASYNC, Fusion.ANY)
 _ASKED: Final = (*_MODES, *(mode | Fusion.THREAD_BOUNDARY for mode in _MODES))
 
 
 def assert_facts(record: OperatorSpec, *ways: Callable[[_AnyFlow], _AnyFlow]) -> None:
-    """An operator does what its record says: kind, demand, fusion and conditional.
+    """Check that an operator behaves as its record says: kind, demand, fusion and conditional.
 
     Args:
-        record: what `flow_core.plugins.plugin_host` has of it.
-        ways: each puts the operator behind a flow, in some use of it.
+        record: the record that `flow_core.plugins.plugin_host` holds for it.
+        ways: each puts the operator behind a flow, in one use of it.
 
     Raises:
-        AssertionError: names the first fact that is not so, with what was seen.
+        AssertionError: names the first fact that differs, and the observation.
         ValueError: if no way is given.
     """
     if not ways:
@@ -72,11 +72,11 @@ def assert_facts(record: OperatorSpec, *ways: Callable[[_AnyFlow], _AnyFlow]) ->
 
 
 def differences(record: OperatorSpec, seen: Facts) -> str:
-    """What a record says otherwise than it was seen; an empty text if it says the truth.
+    """Return how a record differs from what was seen; an empty text if it does not.
 
     Args:
-        record: what is said.
-        seen: what happened.
+        record: the record.
+        seen: the observation.
     """
     said = {
         "asks": (record.asks, seen.asks),
@@ -103,10 +103,10 @@ def differences(record: OperatorSpec, seen: Facts) -> str:
 
 
 def together(seen: Sequence[Facts]) -> Facts:
-    """What several uses have in common, as a record says it: what may be.
+    """Return what several uses have in common, as a record says it: what may happen.
 
     Args:
-        seen: what each did.
+        seen: the observation of each.
     """
     asks = answers = Fusion.NONE
     for facts in seen:
@@ -127,7 +127,7 @@ def together(seen: Sequence[Facts]) -> Facts:
 
 @final
 class _Probe(CoreSubscriber[Any]):
-    """Asks for fusion, or requests one item, and notes the answer."""
+    """Requests fusion, or one item, and notes the answer."""
 
     def __init__(self, asks: Fusion = Fusion.NONE) -> None:
         self.asks = asks
@@ -149,7 +149,7 @@ class _Probe(CoreSubscriber[Any]):
 
 
 class _Plain(Publisher[Any], Subscription):
-    """A publisher that sends nothing and notes who subscribes and what is requested."""
+    """A publisher that sends nothing and notes its subscribers and their requests."""
 
     def __init__(self) -> None:
         self.requested = 0
@@ -171,7 +171,7 @@ class _Plain(Publisher[Any], Subscription):
 
 
 class Fusable(_Plain, QueueSubscription[Any]):
-    """A publisher that sends nothing, grants fusion, and notes what it is asked for.
+    """A publisher that sends nothing, grants fusion, and notes the requests for it.
 
     Args:
         grants: the modes that it grants.
@@ -200,14 +200,14 @@ class Fusable(_Plain, QueueSubscription[Any]):
 
 
 def granted(made: _AnyFlow, asks: Fusion) -> Fusion:
-    """What a flow answers when it is asked for fusion.
+    """Return the answer of a flow to a request for fusion.
 
     Args:
         made: the flow.
-        asks: the modes.
+        asks: the requested modes.
 
     Raises:
-        AssertionError: if it grants what it was not asked for.
+        AssertionError: if it grants more than was requested.
     """
     probe = _Probe(asks)
     made.subscribe(probe)  # and no more: nothing of it has begun to run
@@ -217,10 +217,12 @@ def granted(made: _AnyFlow, asks: Fusion) -> Fusion:
 
 
 def grants(makes: Iterable[Callable[[], _AnyFlow]]) -> Fusion:
-    """All that these flows answer; with THREAD_BOUNDARY if one of them grants something there.
+    """Return all that these flows answer.
+
+    With THREAD_BOUNDARY if one of them grants something there.
 
     Args:
-        makes: each makes a flow anew.
+        makes: each makes a new flow.
     """
     found = Fusion.NONE
     for make in makes:
@@ -233,36 +235,36 @@ def grants(makes: Iterable[Callable[[], _AnyFlow]]) -> Fusion:
 @final
 @dataclass(frozen=True)
 class Facts:
-    """What an operator was seen to do in one use of it."""
+    """The observed behaviour of an operator in one use of it."""
 
     asks: Fusion
-    """Of its upstream."""
+    """The fusion that it requests of its upstream."""
     answers: Fusion
-    """To its downstream."""
+    """The fusion that it grants to its downstream."""
     front: bool
-    """Whether it asks its upstream though nobody asks it."""
+    """Whether it requests fusion of its upstream without a request of its downstream."""
     back: bool
     """Whether it grants fusion though its upstream does not."""
     conditional: bool
     """Whether it tells its upstream which items it has used up."""
     scalar: bool
-    """Whether it looks at a constant upstream, and makes something else of it (macro-fusion)."""
+    """Whether it checks for a constant upstream, and makes something else of it (macro-fusion)."""
     callable: bool
-    """The same for an upstream that is a function."""
+    """Whether it does so for an upstream that is a function."""
     requested: int
-    """Of the upstream, for one item."""
+    """The request to the upstream for one item."""
 
     @property
     def transitive(self) -> bool:
-        """Whether it only hands on what its neighbours agree on."""
+        """Return whether it only passes on the agreement of its neighbours."""
         return bool(self.asks) and not self.front and not self.back
 
 
 def facts_of(apply: Callable[[_AnyFlow], _AnyFlow]) -> Facts:
-    """What an operator does between neighbours that note everything.
+    """Observe an operator between neighbours that note everything.
 
     Args:
-        apply: puts it behind a flow. It is called several times.
+        apply: puts it behind a flow. Called several times.
     """
     front = passed = Fusion.NONE
     for mode in (Fusion.SYNC, Fusion.ASYNC):
@@ -296,7 +298,7 @@ def facts_of(apply: Callable[[_AnyFlow], _AnyFlow]) -> Facts:
 
 
 def _no_items() -> _AnyFlow:
-    """A flow of an iterator that is nothing special."""
+    """Return a flow of an ordinary iterator."""
     return from_iterable(iter(()))
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of pytest, there for every test where this package is installed."""
+"""Fixtures of pytest, present in every test where this package is installed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 __all__ = ["drops", "frequent_switches", "virtual_clock"]
 
-# What is imported here, every run of pytest imports: also one that tests no flow.
+# Every run of pytest imports these modules: also one that tests no flow.
 
 
 @pytest.fixture
 def drops() -> Iterator[Drops]:
-    """Record what no subscriber can receive, see `recorded_drops`.
+    """Record signals that no subscriber can receive, see `recorded_drops`.
 
-    An error that the test does not take out fails it.
+    An error that the test does not take fails the test.
     """
     from flow_testing.drops import recorded_drops
 
@@ -32,7 +32,7 @@ def drops() -> Iterator[Drops]:
 
 @pytest.fixture
 def frequent_switches() -> Iterator[None]:
-    """Have Python switch between threads as often as it can, so that races show."""
+    """Make Python switch between threads as often as possible, to expose races."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -41,7 +41,7 @@ def frequent_switches() -> Iterator[None]:
 
 @pytest.fixture
 def virtual_clock() -> VirtualClock:
-    """A new clock whose time passes only when the test says so."""
+    """Return a new clock whose time advances only on the test's call."""
     from flow_testing.virtual_clock import VirtualClock
 
     return VirtualClock()

@@ -55,27 +55,27 @@ __all__ = [
 
 T = TypeVar("T")
 
-# Any: without values, it is up to the reader what a letter stands for.
+# Any: without values, the reader decides what a letter stands for.
 _Values = Mapping[str, Any] | Mapping[int, Any]
 
 MarbleOverflow = Literal["buffer", "drop", "error"]
-"""What a source does with an item that is due and not requested."""
+"""What a source does with a due item that is not requested."""
 
 _SPECIAL: Final = frozenset("-|#()^!, ")
 _NANOS: Final = 1_000_000_000
 
 
 class MarbleError(FlowError):
-    """What ``#`` stands for, where no error is given."""
+    """The error that ``#`` stands for, if no error is given."""
 
 
 class MarbleSignal(NamedTuple):
-    """One signal and when it comes."""
+    """One signal and its time."""
 
     time_s: float
     """Seconds since the subscription, or since ``^``."""
     name: Literal["on_next", "on_error", "on_complete"]
-    """Which signal."""
+    """The method of the subscriber."""
     value: object = None
     """The item or the error."""
 
@@ -84,14 +84,14 @@ class MarbleSignal(NamedTuple):
 
 
 class Marbles(NamedTuple):
-    """What a line of marbles says."""
+    """The meaning of a line of marbles."""
 
     signals: tuple[MarbleSignal, ...]
-    """In order; times count from the start, or from ``^`` if there is one."""
+    """The signals in order; times count from the start, or from ``^`` if there is one."""
     subscribed_s: float | None
-    """When ``^`` stands, in seconds since the start; None without it."""
+    """The time of ``^``, in seconds since the start; None without it."""
     cancelled_s: float | None
-    """When ``!`` stands, in seconds since the start; None without it."""
+    """The time of ``!``, in seconds since the start; None without it."""
 
 
 def parse_marbles(
@@ -112,11 +112,11 @@ def parse_marbles(
     Args:
         marbles: the line; see the module for the characters.
         values: the items by character, or by name for groups with commas.
-        error: what ``#`` stands for; by default a new `MarbleError`.
-        frame_s: seconds a character takes up.
+        error: the error that ``#`` stands for; by default a new `MarbleError`.
+        frame_s: seconds per character.
 
     Raises:
-        ValueError: if the line makes no sense; says where.
+        ValueError: if the line is invalid; the message says where.
     """
     if not frame_s > 0:
         raise ValueError(f"a frame takes more than 0 s, not {frame_s}")
@@ -180,7 +180,7 @@ def _seconds(frames: int, frame_s: float) -> float:
 
 
 def _named(signals: list[tuple[int, str]]) -> Iterable[tuple[int, str]]:
-    """The signals with their names: in a group with commas, the characters between two of them."""
+    """Return the signals with their names; in a group, commas separate the names."""
     with_commas = {time for time, character in signals if character == ","}
     name = ""
     for index, (time, character) in enumerate(signals):
@@ -201,7 +201,7 @@ def _named(signals: list[tuple[int, str]]) -> Iterable[tuple[int, str]]:
 
 def _value(name: str, values: _Values | None) -> object:
     number: int | str = int(name) if name.isdecimal() else name
-    table: Mapping[Any, Any] = values or {}  # Any: keys of either kind are looked up
+    table: Mapping[Any, Any] = values or {}  # Any: keys of either kind
     found = table.get(name, table.get(number, number))
     if found is None:
         raise ValueError(f"{name!r} stands for None, which is not an item (§2.13)")
@@ -215,16 +215,16 @@ def _value(name: str, values: _Values | None) -> object:
 class MarbleSource(Publisher[T], Generic[T]):
     """A publisher made of marbles by `cold` or `hot`.
 
-    Demand: with unbounded demand, each item comes at its time. What is due and not requested
-    depends on `overflow`: "buffer" keeps it until it is requested, and the terminal too; "drop"
-    hands it to the dropped-items hook; "error" fails with `MissingBackpressureError`.
-    Thread: the clock's; what was kept, the requester's. Fusion: none.
+    Demand: with unbounded demand, each item comes at its time. A due item that is not requested
+    depends on `overflow`: "buffer" keeps it, and the terminal, until it is requested; "drop" passes
+    it to the dropped-items hook; "error" fails with `MissingBackpressureError`.
+    Thread: the clock's; for kept items, the requester's. Fusion: none.
 
     Args:
-        signals: what it sends.
-        clock: when.
+        signals: the signals to send.
+        clock: the clock that times them.
         hot: whether all subscribers share one time line, which begins now.
-        overflow: what becomes of an item without demand.
+        overflow: what happens to an item without demand.
         marbles: the line, for messages.
     """
 
@@ -256,7 +256,7 @@ class MarbleSource(Publisher[T], Generic[T]):
         self._live: dict[_MarbleSubscription[T], None] = {}
         """The subscribers of a hot source."""
         self.subscriptions: list[tuple[float, float | None]] = []
-        """When it was subscribed and cancelled, in seconds since it was made; None: not cancelled.
+        """When it was subscribed and cancelled, in seconds since its creation; None: not cancelled.
         A flow that has ended is not cancelled."""
         if hot:
             for signal in signals:
@@ -265,7 +265,7 @@ class MarbleSource(Publisher[T], Generic[T]):
 
     @property
     def flow(self) -> Flow[T]:
-        """This source with the operators of a `Flow`."""
+        """Return this source with the operators of a `Flow`."""
         return Flow(self)
 
     @override
@@ -281,7 +281,7 @@ class MarbleSource(Publisher[T], Generic[T]):
             line.start(self._signals)
 
     def assert_subscriptions(self, *marbles: str, frame_s: float = 1.0) -> None:
-        """It was subscribed and cancelled exactly so, in order; a line for each subscriber.
+        """Assert that it was subscribed and cancelled exactly so, in order; a line per subscriber.
 
         >>> clock = VirtualClock()
         >>> source = cold("-a-b-c|", clock=clock)
@@ -291,7 +291,7 @@ class MarbleSource(Publisher[T], Generic[T]):
 
         Args:
             marbles: ``^`` where it is subscribed, ``!`` where it is cancelled, if it is.
-            frame_s: seconds a character takes up.
+            frame_s: seconds per character.
         """
         expected = [
             (parsed.subscribed_s, parsed.cancelled_s)
@@ -354,9 +354,9 @@ class _MarbleSubscription(SerialDrain, Subscription, Generic[T]):
         self._error: BaseException | None = None
 
     def start(self, signals: tuple[MarbleSignal, ...]) -> None:
-        """Hand this over as the subscription; from then on, time counts."""
+        """Pass this on as the subscription; from then on, time counts."""
         downstream = self._downstream
-        # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
+        # We hold the permit, so that no signal comes before on_subscribe has returned (§1.9).
         if downstream is None or not self.try_enter():
             return
         try:
@@ -371,7 +371,7 @@ class _MarbleSubscription(SerialDrain, Subscription, Generic[T]):
         self.run_entered()
 
     def take(self, signal: MarbleSignal) -> None:
-        """Its time has come."""
+        """Send a signal at its time, or keep it."""
         self._due.append(signal)
         self.signal()
 
@@ -406,11 +406,11 @@ class _MarbleSubscription(SerialDrain, Subscription, Generic[T]):
                 self._release()
                 downstream.on_complete()
             elif signal.name == "on_error":
-                # Only an error is read from #.
+                # Only an error is parsed from #.
                 self._error = cast("BaseException", signal.value)
             elif self._sent < self._requested:
                 self._sent += 1
-                # The marbles say of which type the items are; their signals hold any object.
+                # The marbles have items of one type; their signals hold any object.
                 downstream.on_next(cast("T", due.popleft().value))
             elif self._overflow == "buffer":
                 return
@@ -424,7 +424,7 @@ class _MarbleSubscription(SerialDrain, Subscription, Generic[T]):
         self._discard()
 
     def _release(self) -> None:
-        """Let go of the subscriber (§3.13) and of what is to come."""
+        """Release the subscriber (§3.13) and the pending signals."""
         self._downstream = None
         self._error = None
         self._source._left(self)
@@ -444,7 +444,7 @@ def _rounded(seconds: float) -> float:
     return round(seconds * _NANOS) / _NANOS
 
 
-# Any: without values, it is up to the reader what a letter stands for.
+# Any: without values, the reader decides what a letter stands for.
 @overload
 def cold(
     marbles: str,
@@ -474,7 +474,7 @@ def cold(
     frame_s: float = 1.0,
     overflow: MarbleOverflow = "buffer",
 ) -> MarbleSource[Any]:
-    """A source whose time starts anew with each subscriber.
+    """Return a source whose time starts anew with each subscriber.
 
     >>> clock = VirtualClock()
     >>> subscriber = TestSubscriber[str]()
@@ -484,20 +484,20 @@ def cold(
     TestSubscriber[on_subscribe() on_next('A') on_next('B') on_complete()]
 
     Args:
-        marbles: what it sends. Nothing comes within ``subscribe``: the clock has to be advanced,
-            if only by 0.
+        marbles: the line to send. Nothing comes within ``subscribe``: the clock has to advance, if
+            only by 0.
         values: the items by character.
-        clock: whose time it is, mostly a `VirtualClock`.
-        error: what ``#`` stands for; by default a new `MarbleError`.
-        frame_s: seconds a character takes up.
-        overflow: what becomes of items that were not requested: "buffer" (they come late),
-            "drop" (they go to the dropped-items hook) or "error" (`MissingBackpressureError`).
+        clock: the clock that times it, mostly a `VirtualClock`.
+        error: the error that ``#`` stands for; by default a new `MarbleError`.
+        frame_s: seconds per character.
+        overflow: what happens to items that were not requested: "buffer" (they come late), "drop"
+            (they go to the dropped-items hook) or "error" (`MissingBackpressureError`).
 
     Returns:
         A publisher; its `flow` has the operators.
 
     Raises:
-        ValueError: if the marbles make no sense, or have ``^`` or ``!``.
+        ValueError: if the marbles are invalid, or have ``^`` or ``!``.
     """
     parsed = parse_marbles(marbles, values, error=error, frame_s=frame_s)
     if parsed.subscribed_s is not None or parsed.cancelled_s is not None:
@@ -534,7 +534,7 @@ def hot(
     frame_s: float = 1.0,
     overflow: MarbleOverflow = "error",
 ) -> MarbleSource[Any]:
-    """A source that runs from now on, whether anybody listens or not.
+    """Return a source that runs from now on, with subscribers or without.
 
     >>> clock = VirtualClock()
     >>> source = hot("-a-b-c|", clock=clock)
@@ -542,22 +542,23 @@ def hot(
     >>> to_marbles(source.flow, clock=clock)
     '-b-c|'
 
-    Who subscribes gets what is due from then on. Who comes after the terminal gets nothing, as
-    from a real source of events that has gone silent.
+    A subscriber gets the signals that are due from then on. One that comes after the terminal gets
+    nothing, as from a real source of events that has gone silent.
 
     Args:
-        marbles: what it sends. Frame 0 is now, or at ``^``; what stands before ``^`` nobody gets.
+        marbles: the line to send. Frame 0 is now, or at ``^``; no subscriber gets what is before
+            ``^``.
         values: see `cold`.
         clock: see `cold`.
         error: see `cold`.
         frame_s: see `cold`.
-        overflow: see `cold`; by default an event that nobody has requested is an error.
+        overflow: see `cold`; by default, an event that is not requested is an error.
 
     Returns:
         A publisher; its `flow` has the operators.
 
     Raises:
-        ValueError: if the marbles make no sense, or have ``!``.
+        ValueError: if the marbles are invalid, or have ``!``.
     """
     parsed = parse_marbles(marbles, values, error=error, frame_s=frame_s)
     if parsed.cancelled_s is not None:
@@ -576,13 +577,13 @@ def record_signals(
     frame_s: float = 1.0,
     request: int = UNBOUNDED,
 ) -> list[MarbleSignal]:
-    """Subscribe, let time pass until nothing is pending, and return what came when.
+    """Subscribe, let time pass until nothing is pending, and return the signals with their times.
 
     Args:
-        publisher: what to subscribe to.
-        clock: whose time passes.
-        subscription: when to subscribe, ``^``, and to cancel, ``!``; a flow without end needs it.
-        frame_s: seconds a character takes up.
+        publisher: the publisher to subscribe to.
+        clock: the clock to advance.
+        subscription: when to subscribe, ``^``, and to cancel, ``!``; needed for a flow without end.
+        frame_s: seconds per character.
         request: items to request, all at once.
 
     Returns:
@@ -590,7 +591,7 @@ def record_signals(
 
     Raises:
         AssertionError: if a rule of the protocol was broken.
-        ValueError: if `subscription` says anything else than when to subscribe and to cancel.
+        ValueError: if `subscription` has other characters than these.
     """
     plan = parse_marbles(subscription, frame_s=frame_s)
     if plan.signals or plan.subscribed_s is None:
@@ -667,7 +668,7 @@ def to_marbles(
     frame_s: float = 1.0,
     request: int = UNBOUNDED,
 ) -> str:
-    """Draw what was recorded; or record a flow, and draw that.
+    """Draw recorded signals; or record a flow, and draw that.
 
     >>> clock = VirtualClock()
     >>> to_marbles(cold("-1-2-(3|)", clock=clock).flow.map(lambda n: n + 1), clock=clock)
@@ -682,7 +683,7 @@ def to_marbles(
         request: for a publisher, see `record_signals`.
 
     Returns:
-        The line, without what follows the last signal.
+        The line, up to the last signal.
 
     Raises:
         ValueError: if the signals cannot be drawn: between frames, or too close to a group. A
@@ -724,7 +725,7 @@ def _character(signal: MarbleSignal, values: Mapping[Any, Any]) -> str:  # Any: 
 
 
 def _equal(left: object, right: object) -> bool:
-    """Whether they are one object, or say that they are equal; an answer of another kind is no."""
+    """Return whether they are one object or equal; an answer that is not a bool counts as no."""
     return left is right or (left == right) is True
 
 
@@ -739,7 +740,7 @@ def assert_marbles(
     frame_s: float = 1.0,
     request: int = UNBOUNDED,
 ) -> None:
-    """A publisher sends what the marbles say, at these times, and nothing else.
+    """Assert that a publisher sends exactly the signals of the marbles, at these times.
 
     >>> clock = VirtualClock()
     >>> source = cold("-a-b-c--|", clock=clock)
@@ -754,18 +755,18 @@ def assert_marbles(
       at 2.0 s: expected on_complete()
 
     Args:
-        publisher: what to subscribe to.
-        expected: when what must come; from frame 0, which is now.
+        publisher: the publisher to subscribe to.
+        expected: the line; frame 0 is now.
         values: the items by character. Items are compared by ``==``.
-        clock: passes until nothing is pending, or `subscription` cancels.
-        error: what ``#`` must be, the very object or its class; None for any error.
+        clock: advances until nothing is pending, or `subscription` cancels.
+        error: the error that ``#`` stands for, the very object or its class; None for any error.
         subscription: when to subscribe, ``^``, and to cancel, ``!``.
-        frame_s: seconds a character takes up.
+        frame_s: seconds per character.
         request: items to request, all at once.
 
     Raises:
         AssertionError: if something differs, or a rule of the protocol was broken.
-        ValueError: if marbles make no sense.
+        ValueError: if marbles are invalid.
     """
     wanted = parse_marbles(expected, values, frame_s=frame_s).signals
     got = record_signals(
@@ -786,7 +787,7 @@ def assert_marbles(
     try:
         lines.append(f"  got       {to_marbles(got, values, frame_s=frame_s)}")
     except ValueError:
-        pass  # what comes between frames has no picture; the list has it
+        pass  # signals between frames have no picture; the list has them
     differences = [(s.time_s, 0, f"  at {s.time_s} s: expected {s}") for s in missing]
     differences += [(s.time_s, 1, f"  at {s.time_s} s: got {s} too much") for s in surplus]
     lines += [text for _, _, text in sorted(differences)]

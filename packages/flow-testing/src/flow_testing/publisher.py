@@ -34,16 +34,16 @@ class Violation(enum.Flag):
     OVERFLOW = enum.auto()
     """Sends more than was requested (§1.1)."""
     IGNORED_CANCEL = enum.auto()
-    """Goes on after cancel (§1.8)."""
+    """Continues after cancel (§1.8)."""
     AFTER_TERMINAL = enum.auto()
     """Signals after on_error or on_complete (§1.7)."""
     NONE_ITEM = enum.auto()
     """Sends None (§2.13)."""
     CLEANUP = enum.auto()
-    """Takes the subscription for alive after a terminal (§1.6): requests are answered, and a
-    cancel is ignored, so that only AFTER_TERMINAL decides whether it goes on."""
+    """Treats the subscription as alive after a terminal (§1.6). Requests are answered, and a cancel
+    is ignored: only AFTER_TERMINAL decides whether it continues."""
     SECOND_SUBSCRIPTION = enum.auto()
-    """Calls on_subscribe twice when it is subscribed (§2.12)."""
+    """Calls on_subscribe twice at a subscription (§2.12)."""
     CONCURRENCY = enum.auto()
     """Sends items from several threads at once (§1.3), by `TestPublisher.next_at_once`."""
 
@@ -52,13 +52,13 @@ _KEEPING: Final = Violation.IGNORED_CANCEL | Violation.AFTER_TERMINAL | Violatio
 
 
 class _Record:
-    """What a publisher was asked for, and the assertions on that."""
+    """A publisher's requests and cancels, with assertions on them."""
 
     __slots__ = ("cancels", "requests", "subscribed")
 
     def __init__(self) -> None:
         self.requests: list[int] = []
-        """Each amount that was requested."""
+        """Each requested amount."""
         self.cancels = 0
         """How often it was cancelled."""
         self.subscribed = 0
@@ -66,45 +66,45 @@ class _Record:
 
     @property
     def cancelled(self) -> bool:
-        """Whether its subscriber has cancelled."""
+        """Return whether its subscriber has cancelled."""
         return self.cancels > 0
 
     @property
     def requested(self) -> int:
-        """The sum of all requests, at most `flow_core.UNBOUNDED`."""
+        """Return the sum of all requests, at most `flow_core.UNBOUNDED`."""
         total = 0
         for n in self.requests:
             total = add_demand(total, max(n, 0))
         return total
 
     def assert_subscribed(self, times: int = 1) -> Self:
-        """It was subscribed exactly `times` times."""
+        """Assert that it was subscribed exactly `times` times."""
         if self.subscribed != times:
             raise AssertionError(f"expected {times} subscriptions, got {self.subscribed}")
         return self
 
     def assert_not_subscribed(self) -> Self:
-        """Nobody has subscribed."""
+        """Assert that it was not subscribed."""
         return self.assert_subscribed(0)
 
     def assert_requests(self, *amounts: int) -> Self:
-        """Exactly these amounts were requested, one by one."""
+        """Assert that exactly these amounts were requested, one by one."""
         if self.requests != list(amounts):
             raise AssertionError(f"expected the requests {list(amounts)}, got {self.requests}")
         return self
 
     def assert_not_requested(self) -> Self:
-        """Nothing was requested."""
+        """Assert that nothing was requested."""
         return self.assert_requests()
 
     def assert_cancelled(self) -> Self:
-        """Its subscriber has cancelled."""
+        """Assert that its subscriber has cancelled."""
         if not self.cancels:
             raise AssertionError("expected to be cancelled; was not")
         return self
 
     def assert_not_cancelled(self) -> Self:
-        """Its subscriber has not cancelled."""
+        """Assert that its subscriber has not cancelled."""
         if self.cancels:
             raise AssertionError(f"expected not to be cancelled; was, {self.cancels} times")
         return self
@@ -112,10 +112,10 @@ class _Record:
 
 @final
 class TestPublisher(_Record, Publisher[T], Generic[T]):
-    """Sends what the test says, and records what its subscriber asks.
+    """A publisher that sends what the test says, and records its subscriber's calls.
 
-    It is a stranger to the library: no fusion, no guard. Without an allowed violation it refuses,
-    with an AssertionError, to break a rule by mistake.
+    It does not know the library's internals: no fusion, no guard. Without an allowed violation it
+    refuses, with an AssertionError, to break a rule by mistake.
 
     >>> from flow_core import Flow
     >>> publisher = TestPublisher[int]()
@@ -126,13 +126,13 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
     ([2, 3], [2, 2])
 
     Args:
-        violations: what it may do wrong.
-        conditional: whether it asks a `ConditionalSubscriber` by ``try_on_next``.
+        violations: the rules that it may break.
+        conditional: whether it calls ``try_on_next`` of a `ConditionalSubscriber`.
         on_request: called with this publisher and each valid amount, within ``request``: a
             publisher that answers at once is ``on_request=lambda publisher, n: publisher.next(…)``.
     """
 
-    __test__: ClassVar = False  # no class of tests, whatever its name says to pytest
+    __test__: ClassVar = False  # no class of tests, although pytest would think so by its name
 
     __slots__ = (
         "__weakref__",
@@ -155,9 +155,9 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
     ) -> None:
         super().__init__()
         self.outstanding = 0
-        """What was requested and not yet sent."""
+        """The demand that is not yet served."""
         self.second: _Link[T] | None = None
-        """The subscription that SECOND_SUBSCRIPTION has handed over; it has to be cancelled."""
+        """The second subscription of SECOND_SUBSCRIPTION; it has to be cancelled."""
         self._lock = Lock()
         """Guards `outstanding`: requests may come from another thread than items."""
         self._violations = violations
@@ -168,7 +168,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
 
     @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """The last subscriber gets the signals, and starts anew."""
+        """Subscribe `subscriber`: the last one gets the signals, and starts anew."""
         self.subscribed += 1
         self._subscriber = subscriber
         self._terminated = False
@@ -183,18 +183,18 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         """Break §2.12: call ``on_subscribe`` a second time.
 
         Returns:
-            The second subscription, to see whether it was cancelled.
+            The second subscription, to check whether it was cancelled.
         """
         link = _Link(self)
         self._receiver().on_subscribe(link)
         return link
 
     def next(self, *items: T) -> TestPublisher[T]:
-        """Send items, as far as they are allowed; after a cancel there is nobody to send to."""
+        """Send items, as far as they are allowed; none after a cancel."""
         for item in items:
             if item is None and Violation.NONE_ITEM not in self._violations:
                 raise AssertionError("next(None): None is not an item; allow Violation.NONE_ITEM")
-            subscriber = self._subscriber  # before it is looked at: a cancel lets it go
+            subscriber = self._subscriber  # before it is checked: a cancel releases it
             if not self._allowed("next"):
                 break
             if not self.outstanding and Violation.OVERFLOW not in self._violations:
@@ -215,7 +215,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
 
     @property
     def terminated(self) -> bool:
-        """Whether it has completed or failed."""
+        """Return whether it has completed or failed."""
         return self._terminated
 
     def next_at_once(self, *items: T) -> TestPublisher[T]:
@@ -223,7 +223,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
 
         Raises:
             AssertionError: if `Violation.CONCURRENCY` is not allowed, or a thread does not return.
-            BaseExceptionGroup: of what the subscriber raises.
+            BaseExceptionGroup: the errors of the subscriber.
         """
         if Violation.CONCURRENCY not in self._violations:
             raise AssertionError("next_at_once() breaks §1.3; allow Violation.CONCURRENCY")
@@ -242,13 +242,13 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         return self
 
     def error(self, error: BaseException) -> None:
-        """Fail with `error`: to the last subscriber, as all signals."""
+        """Fail with `error`: for the last subscriber, like all signals."""
         subscriber = self._subscriber
         if self._allowed("error"):
             self._last(subscriber).on_error(error)
 
     def complete(self) -> None:
-        """Complete: to the last subscriber, as all signals."""
+        """Complete: for the last subscriber, like all signals."""
         subscriber = self._subscriber
         if self._allowed("complete"):
             self._last(subscriber).on_complete()
@@ -266,7 +266,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         return known
 
     def _release(self) -> None:
-        """Let the subscriber go (§3.13), unless it is to be called against the rules."""
+        """Release the subscriber (§3.13), unless it is to be called against the rules."""
         if not self._violations & _KEEPING:
             self._subscriber = None
 
@@ -315,7 +315,7 @@ class _Link(Subscription, Generic[T]):
 
     @override
     def request(self, n: int, /) -> None:
-        """That of an earlier subscriber counts no more."""
+        """Request `n`: one of an earlier subscriber does not count any more."""
         if self._publisher.subscribed == self._number:
             self._publisher._requested(n)
 
@@ -328,10 +328,10 @@ class _Link(Subscription, Generic[T]):
 
 @final
 class PublisherProbe(_Record, Publisher[T], Generic[T]):
-    """Passes on what another publisher sends, and records what it is asked for.
+    """Passes on the signals of another publisher, and records the calls to it.
 
-    To see whether an operator subscribes, requests and cancels where it should. It is a stranger to
-    the library, as `TestPublisher` is: fusion ends here.
+    To check whether an operator subscribes, requests and cancels where it should. It does not know
+    the library's internals, like `TestPublisher`: fusion ends here.
 
     >>> import flow_core as flow
     >>> probe = PublisherProbe(flow.range(10))
@@ -339,7 +339,7 @@ class PublisherProbe(_Record, Publisher[T], Generic[T]):
     ([0, 1], [2], True)
 
     Args:
-        publisher: what to watch.
+        publisher: the publisher to watch.
     """
 
     __slots__ = ("_publisher",)
@@ -350,7 +350,7 @@ class PublisherProbe(_Record, Publisher[T], Generic[T]):
 
     @property
     def flow(self) -> Flow[T]:
-        """This publisher with the operators of a `Flow`."""
+        """Return this publisher with the operators of a `Flow`."""
         return Flow(self)
 
     @override
@@ -411,11 +411,11 @@ class _Probed(CoreSubscriber[T], Generic[T]):
         return downstream is not None and downstream.on_next_raised(error)
 
     def requested(self, n: int) -> None:
-        """Write a request down."""
+        """Record a request."""
         self._record.requests.append(n)
 
     def cancelled(self) -> None:
-        """Write a cancel down, and let the subscriber go (§3.13)."""
+        """Record a cancel, and release the subscriber (§3.13)."""
         if not self._done:
             self._record.cancels += 1
         self._downstream = None

@@ -11,15 +11,15 @@ __all__ = ["race"]
 
 
 def race(*actions: Callable[[], object], timeout_s: float = TIMEOUT_S) -> None:
-    """Run each of `actions` in a thread of its own, all at once, and wait for them.
+    """Run each of `actions` in its own thread, all at once, and wait for them.
 
     Args:
         actions: the functions.
-        timeout_s: seconds to wait; it is a failure when they pass.
+        timeout_s: seconds to wait; then it is a failure.
 
     Raises:
         AssertionError: if one of them does not return in time.
-        BaseExceptionGroup: of what they raise.
+        BaseExceptionGroup: the errors that they raise.
     """
     barrier = Barrier(len(actions))
     errors: list[BaseException] = []

@@ -1,8 +1,8 @@
-"""Calls in between: what a finaliser or a signal handler does to an object that is at work.
+"""Calls in between: what a finaliser or a signal handler does to an object at work.
 
 The collector and signals run Python code between any two instructions, in the thread that is at
-work. There, a lock that the thread holds already is waited for without end, and what is half done
-is seen.
+work. There, a lock that the thread holds already blocks for ever, and half-done changes are
+visible.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _HERE: Final = str(Path(__file__).parent)
 
 @final
 class Reentry:
-    """What a thread does, what comes in between, and what must hold afterwards.
+    """The work of a thread, a call in between, and the check afterwards.
 
     Args:
-        work: what the thread does. It must do the same each time.
-        call: what a finaliser or a signal handler does meanwhile, once.
+        work: the work of the thread. It must do the same each time.
+        call: called once meanwhile, like a finaliser or a signal handler.
         check: called at the end; raises if something was lost or doubled.
     """
 
@@ -51,12 +51,12 @@ class Reentry:
 
 
 class ReentryFailure(AssertionError):  # noqa: N818 - an assertion that failed, as others do
-    """A moment at which the call does harm; the message says where that is, and what harm."""
+    """A moment at which the call does harm; the message names the moment and the harm."""
 
 
 @dataclass(slots=True)
 class _Place:
-    """Where the call came."""
+    """The place of the call."""
 
     file: str = ""
     line: int = 0
@@ -70,7 +70,7 @@ class _Place:
 
 
 class _Walk:
-    """One thread that runs the body again and again, with the call a moment later each time."""
+    """A thread that runs the body again and again, with the call a moment later each time."""
 
     def __init__(self, body: Callable[[], Reentry], files: frozenset[str]) -> None:
         self.body = body
@@ -95,12 +95,12 @@ class _Walk:
             self.ended.set()
 
     def _run(self) -> bool:
-        """Run the body once; False if it was over before the call."""
+        """Run the body once; return False if it was over before the call."""
         scenario = self.body()
         left = self.moments
         called = False
 
-        def moment(frame: FrameType, event: str, _: object) -> Any:  # Any: of any trace function
+        def moment(frame: FrameType, event: str, _: object) -> Any:  # Any: any trace function
             nonlocal left, called
             if event != "opcode" or called:
                 return moment
@@ -118,11 +118,11 @@ class _Walk:
             name = frame.f_code.co_filename
             if called or not (name in self.files or name.startswith(GENERATED)):
                 return None
-            frame.f_trace = moment  # Python 3.13 wants to have it first
+            frame.f_trace = moment  # Python 3.13 needs this first
             frame.f_trace_opcodes = True
             return moment
 
-        # Python looks at this when tracing begins, and not again for the frames that follow.
+        # Python checks this when tracing begins, and not again for the frames that follow.
         sys._getframe().f_trace_opcodes = True
         sys.settrace(enter)
         try:
@@ -141,7 +141,7 @@ class _Walk:
                 self.failure, self.error = what, error
 
     def stack(self) -> str:
-        """Where the thread is."""
+        """Return the place of the thread."""
         frame = sys._current_frames().get(self.thread.ident or 0)
         return "".join(traceback.format_stack(frame))
 
@@ -152,10 +152,10 @@ def explore_reentry(
     modules: Iterable[str | ModuleType] = LIBRARY,
     timeout_s: float = TIMEOUT_S,
 ) -> int:
-    """Do the work of `body` again and again, with the call at another moment each time.
+    """Repeat the work of `body`, with the call at another moment each time.
 
-    The call comes in the same thread, before each instruction that is run in the modules under
-    test, as if the cyclic collector had found something, or a signal had come.
+    The call comes in the same thread, before each instruction of the modules under test, as if the
+    cyclic collector had found something, or a signal had come.
 
     >>> items: list[int] = []
     >>> def body() -> Reentry:
@@ -170,12 +170,12 @@ def explore_reentry(
 
     Args:
         body: called for each moment: makes fresh state, and returns the `Reentry` that uses it.
-        modules: what is under test; a package stands for all of its modules. Those that are not
-            imported do not matter. Generated loops always are.
-        timeout_s: seconds of real time without an end of a run, after which it hangs.
+        modules: the modules under test; a package stands for all of its modules. Those that are not
+            imported do not matter. Generated loops are always included.
+        timeout_s: seconds of real time without a finished run, after which it is a failure.
 
     Returns:
-        How many moments there were.
+        The number of moments.
 
     Raises:
         ReentryFailure: at the first moment at which the work or the call does not return or raises,

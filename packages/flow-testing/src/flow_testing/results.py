@@ -34,17 +34,17 @@ _AnyTestSubscriber = TestSubscriber[Any]
 @final
 @dataclass(frozen=True)
 class Expected:
-    """What a flow must give."""
+    """The expected outcome of a flow."""
 
     items: list[Any]
     """All items, in order."""
     error: BaseException | type[BaseException] | None
     """The error after them, or its type; None for on_complete."""
     timeout_s: float
-    """How long to wait for the end, in seconds."""
+    """The time to wait for the end, in seconds."""
 
     def check(self, subscriber: _AnyTestSubscriber) -> None:
-        """The subscriber has, or gets in time, all items and the terminal."""
+        """Check that the subscriber has, or gets in time, all items and the terminal."""
         subscriber.await_terminal(self.timeout_s)
         if self.error is None:
             subscriber.assert_result(*self.items)
@@ -52,7 +52,7 @@ class Expected:
             subscriber.assert_failure(self.error, *self.items)
 
     def check_raised(self, items: list[Any], error: BaseException | None) -> None:
-        """An iteration gave `items`, and then raised `error`, if not None."""
+        """Check that an iteration gave `items`, and then raised `error`, if not None."""
         if error is None:
             matches = self.error is None
         elif isinstance(self.error, type):
@@ -65,7 +65,7 @@ class Expected:
             ) from error
 
     def check_prefix(self, items: list[Any], count: int) -> None:
-        """`items` are the first `count` ones."""
+        """Check that `items` are the first `count` ones."""
         if items != self.items[:count]:
             raise AssertionError(f"expected {self.items[:count]!r}, got {items!r}")
 
@@ -73,11 +73,11 @@ class Expected:
 @final
 @dataclass(frozen=True)
 class Upstream:
-    """One thing to do to the first source of a flow.
+    """One change of the first source of a flow.
 
     Args:
         name: for messages.
-        prepare: gives the flow that runs instead, or None if there is none of this kind.
+        prepare: returns the flow to run instead, or None if there is none of this kind.
     """
 
     name: str
@@ -91,8 +91,8 @@ class Downstream:
 
     Args:
         name: for messages.
-        consume: consumes the flow, which it may make several times, and compares.
-        cancels: whether it leaves early, so that an error may find nobody.
+        consume: consumes the flow, made as often as needed, and compares.
+        cancels: whether it leaves early, so that an error may reach no subscriber.
     """
 
     name: str
@@ -108,7 +108,7 @@ def assert_result(
     timeout_s: float = TIMEOUT_S,
     only: Callable[[str], object] = lambda _: True,
 ) -> None:
-    """Run a flow in every form there is; all must give the same items and the same end.
+    """Check that a flow has the same items and the same end in every form in which it can run.
 
     Each of `UPSTREAMS` (the first source as it is, hidden, pushing to a conditional subscriber,
     answering requests within ``on_next``) is combined with each of `DOWNSTREAMS` (iterated;
@@ -119,14 +119,14 @@ def assert_result(
     >>> assert_result(lambda: flow.range(5).filter(lambda n: n % 2 == 0), [0, 2, 4])
 
     Args:
-        make: makes the flow anew, over a source of its own; called for every run.
+        make: makes a new flow, over a new source; called for every run.
         expected: all its items.
-        error: what it fails with after them, the very object or its class; None if it completes.
+        error: the error after them, the very object or its class; None if it completes.
         timeout_s: seconds to wait where a flow is asynchronous.
         only: whether to run the form of this name, to narrow a failure down.
 
     Raises:
-        AssertionError: if a form differs or a rule is broken; a note says in which form.
+        AssertionError: if a form differs or a rule is broken; a note names the form.
     """
     outcome = Expected(list(expected), error, timeout_s)
     for upstream in UPSTREAMS:
@@ -161,13 +161,13 @@ def _moved(move: Callable[[_AnyFlow], _AnyFlow]) -> Callable[[_AnyFlow], _AnyFlo
 
 def _reentrant(flow: _AnyFlow) -> _AnyFlow | None:
     if not stages_of(flow) or not isinstance(source_of(flow), IterableSource):
-        return None  # What comes next need not put up with it, or the source would have to block.
+        return None  # The next publisher need not tolerate this, or the source would have to block.
     return moved(flow, lambda source: Flow(_Reentrant(source)))
 
 
 @final
 class _Reentrant(Publisher[Any]):  # Any: the forms do not look at the items
-    """The items of a flow, sent within ``request``, also when that is within ``on_next``."""
+    """A publisher that sends the items of a flow within ``request``, even within ``on_next``."""
 
     __slots__ = ("_source",)
 
@@ -224,11 +224,11 @@ class _ReentrantSubscription:
 UPSTREAMS: Final[tuple[Upstream, ...]] = (
     Upstream("source as it is", lambda flow: flow),
     Upstream("source hidden", _moved(lambda source: source.hide())),
-    # A flow as the source of another: a publisher that fuses, and that asks by try_on_next.
+    # A flow as the source of another: a publisher that fuses, and that calls try_on_next.
     Upstream("source pushing", _moved(Flow)),
     Upstream("source re-entrant", _reentrant),
 )
-"""What is done to the first source of the flow."""
+"""The changes of the first source of the flow."""
 
 
 # -- downstreams
@@ -268,13 +268,13 @@ def _hidden(make: _Make, expected: Expected) -> None:
 
 
 def _stepwise(subscriber: _AnyTestSubscriber, expected: Expected) -> None:
-    """Request one item after the other, and look that not more than that comes."""
+    """Request one item after the other, and check that no more come."""
     for count in range(1, len(expected.items) + 1):
         subscriber.request(1)
         subscriber.await_items(count, expected.timeout_s)
         subscriber.assert_items(*expected.items[:count])
     if not subscriber.terminated:
-        subscriber.request(1)  # The end need not be known before it is asked for.
+        subscriber.request(1)  # The end need not be known before it is requested.
     expected.check(subscriber)
 
 
@@ -348,7 +348,7 @@ def _conditional(make: _Make, expected: Expected) -> None:
 
 
 def _conditional_every_other(make: _Make, expected: Expected) -> None:
-    """An item that is turned down costs no demand."""
+    """Consume every other item: a rejected item costs no demand."""
     for step in (False, True):
         answers = cycle((False, True))
         subscriber: ConditionalTestSubscriber[Any] = ConditionalTestSubscriber(
@@ -475,7 +475,7 @@ def _cancel_after(count: int, subscriber: _AnyTestSubscriber, _: object) -> None
 
 
 def _parts(expected: Expected) -> tuple[int, ...]:
-    """After how many items to leave."""
+    """Return the numbers of items after which to leave."""
     whole = len(expected.items)
     return tuple(sorted({1, whole // 2, whole} - {0})) if whole else ()
 
@@ -504,4 +504,4 @@ DOWNSTREAMS: Final[tuple[Downstream, ...]] = (
     Downstream("cancelled between items", _cancelled_outside, cancels=True),
     Downstream("cancelled in a race", _cancelled_in_a_race, cancels=True),
 )
-"""How the flow is consumed."""
+"""The ways to consume the flow."""

@@ -1,4 +1,4 @@
-"""Whether a flow that is over lets go of everything: its subscriber, its items, its chain."""
+"""The check that a flow that is over releases everything: its subscriber, items and chain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ENDINGS", "Ending", "Payload", "PayloadError", "Payloads", "assert_r
 
 
 class PayloadError(Exception):
-    """What `Payloads` that are to fail fail with."""
+    """The error with which `Payloads` fail, if they are to."""
 
 
 @final
@@ -79,9 +79,9 @@ class _Watched(NamedTuple):
 
 @final
 class Payloads:
-    """An iterable of items that are watched, as are its iterators and its error.
+    """An iterable of watched items, with watched iterators and a watched error.
 
-    What `assert_released` hands to the function that makes the flow.
+    The argument that `assert_released` passes to the function that makes the flow.
 
     Args:
         count: how many items.
@@ -99,29 +99,29 @@ class Payloads:
 
     def __iter__(self) -> Iterator[Payload]:
         items = self._generate()
-        # Whoever lives as long as its upstream keeps this alive.
+        # An object that lives as long as its upstream keeps this alive.
         self.chains.append(_Watched("the iterator of its items", weakref.ref(items)))
         return items
 
     def item(self, n: int = 0) -> Payload:
-        """A single item that is watched, and stands for the number `n`."""
+        """Return a single watched item that stands for the number `n`."""
         item = Payload(n)
         self.items.append(_Watched(repr(item), weakref.ref(item)))
         return item
 
     def error(self) -> PayloadError:
-        """An error that is watched."""
+        """Return a watched error."""
         error = PayloadError()
         self.errors.append(_Watched("its error", weakref.ref(error)))
         return error
 
     @property
     def fails(self) -> bool:
-        """Whether they end with an error."""
+        """Return whether they end with an error."""
         return self._fails
 
     def pushed(self) -> Flow[Payload]:
-        """The items from a publisher that sends them when it is requested, and does not fuse."""
+        """Return a flow of a publisher that sends the items on request, and does not fuse."""
         return Flow(_Pushing(self))
 
     def _generate(self) -> Generator[Payload]:
@@ -133,7 +133,7 @@ class Payloads:
 
 @final
 class _Pushing(Publisher[Payload]):
-    """Sends the items of `Payloads` as they are requested."""
+    """A publisher that sends the items of `Payloads` on request."""
 
     __slots__ = ("_payloads",)
 
@@ -171,7 +171,7 @@ class Ending:
     Args:
         name: for messages, and as a test's id.
         make: makes the subscriber.
-        end: brings the end about, if the subscription alone does not.
+        end: ends the flow, if the subscription alone does not.
         fails: whether the source fails.
     """
 
@@ -202,7 +202,7 @@ def _cancel_and_clear(subscriber: _AnySubscriber) -> None:
     _cancel(subscriber)
     queue: Any = subscriber.subscription  # Any: of the operator's items
     if isinstance(queue, QueueSubscription):
-        queue.clear()  # as whoever polls does
+        queue.clear()  # like a subscriber that polls
 
 
 ENDINGS: Final[tuple[Ending, ...]] = (
@@ -236,31 +236,31 @@ def assert_released(
     settle: Callable[[], object] = lambda: None,
     only: Callable[[str], object] = lambda _: True,
 ) -> None:
-    """A flow that is over lets go of all, by reference counting alone: nothing waits for the gc.
+    """Check that a flow that is over releases everything at once, without the cyclic collector.
 
-    Without the GIL an object that another thread drops may wait for the thread that made it, so
-    that the collector is asked there.
+    Without the GIL an object that another thread drops may wait for the thread that created it:
+    there, the check runs the collector.
 
     For each of `ENDINGS`, the flow is run to its end, and then the references of the test are
     dropped, one by one:
 
-    1. the subscriber must be gone while the flow and the subscription are still held (§3.13);
-    2. the items and the error must be gone while the subscription is still held;
-    3. without the subscription, nothing of the chain may be left.
+    1. the subscriber is gone while the flow and the subscription are still held (§3.13);
+    2. the items and the error are gone while the subscription is still held;
+    3. without the subscription, nothing of the chain is left.
 
     >>> assert_released(lambda payloads: payloads.pushed().distinct())
 
     Args:
-        make: makes the flow, of items from the `Payloads` it is given: an iterable for a source,
-            or ``payloads.pushed()`` for what follows a publisher.
-        count: how many items there are.
+        make: makes the flow, of items from the `Payloads` that it gets: an iterable for a source,
+            or ``payloads.pushed()`` for an operator behind a publisher.
+        count: the number of items.
         keeps_error: whether the error may live on with the subscription: a processor keeps it for
             later subscribers.
-        settle: returns when other threads have let go, too; called before each look.
-        only: whether to try the ending of this name, to narrow a failure down.
+        settle: returns when other threads have released theirs, too; called before each check.
+        only: the name of the one ending to try, to narrow a failure down.
 
     Raises:
-        AssertionError: if something lives on; says what, and what refers to it.
+        AssertionError: if something lives on; the message names it, and what refers to it.
     """
     for ending in ENDINGS:
         if only(ending.name):
@@ -268,7 +268,7 @@ def assert_released(
                 with recorded_drops() as drops, _without_gc():
                     payloads = Payloads(count, ending.fails)
                     subscription = _end(make(payloads), ending, settle)
-                    drops.take_items()  # a hook may well keep what is dropped
+                    drops.take_items()  # a hook may keep what is dropped
                     drops.take_errors()
                     settle()
                     errors = [] if keeps_error else payloads.errors
@@ -295,7 +295,10 @@ def _without_gc() -> Generator[None]:
 
 
 def _end(flow: Flow[Any], ending: Ending, settle: Callable[[], object]) -> Subscription:
-    """Run the flow to its end, and see the subscriber go; the subscription is all that is left."""
+    """Run the flow to its end, and check that the subscriber is released.
+
+    Return the subscription.
+    """
     subscriber = ending.make()
     alive = _Watched("its subscriber", weakref.ref(subscriber))
     flow.subscribe(subscriber)
@@ -309,14 +312,14 @@ def _end(flow: Flow[Any], ending: Ending, settle: Callable[[], object]) -> Subsc
 
 
 def _forget_frames(error: BaseException | None) -> None:
-    """Whoever keeps an error keeps the frames it has passed, his own among them (X14)."""
+    """Clear the frames of an error, which keeps those it has passed (X14)."""
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
 
 
 def _assert_gone(watched: list[_Watched], when: str) -> None:
-    if not HAS_GIL:  # what another thread has dropped waits for its maker, or for this
+    if not HAS_GIL:  # an object that another thread has dropped waits for its creator, or for this
         gc.collect()
     left = [(what, alive()) for what, alive in watched if alive() is not None]
     if left:

@@ -1,4 +1,4 @@
-"""A subscriber that records what it gets, and holds the publisher to the rules."""
+"""A subscriber that records its signals, and checks that the publisher keeps the rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["TIMEOUT_S", "ConditionalTestSubscriber", "Signal", "TestSubscriber",
 T = TypeVar("T")
 
 PATIENCE_VARIABLE: Final = "FLOW_PATIENCE"
-"""The environment variable that says how many times as long tests wait, on a busy machine."""
+"""The environment variable with a factor for all waits of tests, for a busy machine."""
 
 
 def _patience() -> float:
@@ -43,19 +43,19 @@ def _patience() -> float:
 
 
 TIMEOUT_S: Final = 5.0 * _patience()
-"""How long tests wait for what should come at once, in seconds; ``FLOW_PATIENCE`` multiplies it."""
+"""How long tests wait for an immediate event, in seconds; ``FLOW_PATIENCE`` multiplies it."""
 
 SignalName = Literal["on_subscribe", "on_next", "on_error", "on_complete"]
 
 
 class Signal(NamedTuple):
-    """One signal as it came: its name, what it carried, and the thread that brought it."""
+    """One recorded signal: its name, its argument, and the thread that called."""
 
     name: SignalName
     value: object
     """The item or the error; None of ``on_subscribe`` and ``on_complete``."""
     thread: int
-    """The thread's identifier, as `threading.get_ident` gives it."""
+    """The thread's identifier, as of `threading.get_ident`."""
     thread_name: str = ""
     """Its name, for messages."""
 
@@ -78,15 +78,15 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
 
     Args:
         request: items to request in ``on_subscribe``; 0 for none yet.
-        fusion: what to ask a `QueueSubscription` for in ``on_subscribe``; `fused` tells what was
-            granted. Fused SYNC, `request` polls as many items. Fused ASYNC, it requests, and polls
-            when it is woken, up to what was requested; after the upstream's terminal it polls what
-            is left before it counts as terminated.
+        fusion: the modes to request of a `QueueSubscription` in ``on_subscribe``; `fused` is the
+            answer. Fused SYNC, `request` polls as many items. Fused ASYNC, it requests, and polls
+            after each wake-up, up to its requests; after the upstream's terminal it polls the rest
+            before it counts as terminated.
         on_item: called with this subscriber and each item, after it was recorded: to request, to
             cancel or to raise from within ``on_next``.
     """
 
-    __test__: ClassVar = False  # no class of tests, whatever its name says to pytest
+    __test__: ClassVar = False  # no class of tests, although pytest would think so by its name
 
     __slots__ = (
         "__weakref__",
@@ -119,7 +119,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         self.error: BaseException | None = None
         self.completed = False
         self.fused = Fusion.NONE
-        """What was granted."""
+        """The granted mode."""
         self.signals: list[Signal] = []
         """All signals, in order."""
         self.late: list[Signal] = []
@@ -132,7 +132,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         self._on_item = on_item
         self._cancelled = False
         self._ended: tuple[BaseException | None] | None = None
-        """What the upstream has ended with, as long as items may be left to poll."""
+        """The end of the upstream, as long as items may be left to poll."""
         self._poller: _Poller | None = None
         self._subscription: Subscription | None = None
 
@@ -155,7 +155,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
                     self._violated(f"F23: asked for {self._fusion!r}, granted {self.fused!r}")
                 if self.fused:
                     poller = _Poller(self._poll_asked)
-            # At once: what another thread requests is asked for here, or by that thread.
+            # At once: requests of another thread are passed on here, or by that thread.
             with self._changed:
                 self._subscription = subscription
                 requested, cancelled = self._requested, self._cancelled
@@ -205,7 +205,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
     # -- control
 
     def request(self, n: int, /) -> None:
-        """Ask for `n` more items; before ``on_subscribe``, remember to. Fused SYNC: poll them."""
+        """Request `n` more items; before ``on_subscribe``, remember them. Fused SYNC: poll them."""
         with self._changed:
             if n > 0:
                 self._requested = add_demand(self._requested, n)
@@ -222,30 +222,30 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         if subscription is not None:
             subscription.cancel()
 
-    # -- what was seen
+    # -- observations
 
     @property
     def outstanding(self) -> int:
-        """How many items were requested and have not come yet."""
+        """Return how many requested items have not come yet."""
         if self._requested == UNBOUNDED:
             return UNBOUNDED
         return self._requested - len(self.items)
 
     @property
     def subscription(self) -> Subscription:
-        """What ``on_subscribe`` brought."""
+        """Return the argument of ``on_subscribe``."""
         if self._subscription is None:
             raise AssertionError("there was no on_subscribe")
         return self._subscription
 
     @property
     def terminated(self) -> bool:
-        """Whether the flow has completed or failed."""
+        """Return whether the flow has completed or failed."""
         return self.completed or self.error is not None
 
     @property
     def threads(self) -> set[int]:
-        """The idents of the threads that brought items."""
+        """Return the identifiers of the threads that sent items."""
         return {signal.thread for signal in self.signals if signal.name == "on_next"}
 
     def await_terminal(self, timeout_s: float = TIMEOUT_S) -> TestSubscriber[T]:
@@ -261,28 +261,28 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
     # -- assertions
 
     def assert_subscribed(self) -> TestSubscriber[T]:
-        """There was an on_subscribe."""
+        """Assert that there was an on_subscribe."""
         if self._subscription is None:
             self._fail("expected an on_subscribe, got none")
         return self.assert_rules_kept()
 
     def assert_not_subscribed(self) -> TestSubscriber[T]:
-        """There was no on_subscribe yet."""
+        """Assert that there was no on_subscribe yet."""
         if self._subscription is not None:
             self._fail("expected no on_subscribe yet")
         return self.assert_rules_kept()
 
     def assert_demand(self, n: int) -> TestSubscriber[T]:
-        """Exactly `n` items were requested and have not come yet."""
+        """Assert that exactly `n` requested items have not come yet."""
         if self.outstanding != n:
             self._fail(f"expected a demand of {n} more items, it is {self.outstanding}")
         return self.assert_rules_kept()
 
     def assert_fusion(self, mode: Fusion) -> TestSubscriber[T]:
-        """Exactly this mode was granted; `Fusion.NONE` if fusion was refused or not possible.
+        """Assert that exactly this mode was granted.
 
         Args:
-            mode: what `fused` must be, after this subscriber has asked by its argument `fusion`.
+            mode: the expected `fused`, `Fusion.NONE` if fusion was refused or not possible.
         """
         self.assert_subscribed()
         if not self._fusion:
@@ -292,23 +292,23 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         return self
 
     def assert_rules_kept(self) -> TestSubscriber[T]:
-        """The publisher broke no rule."""
+        """Assert that the publisher broke no rule."""
         if self.violations:
             self._fail("the publisher broke rules:\n  " + "\n  ".join(self.violations))
         return self
 
     def assert_items(self, *items: T) -> TestSubscriber[T]:
-        """Exactly these items have come so far."""
+        """Assert that exactly these items have come so far."""
         if self.items != list(items):
             self._fail(f"expected the items {list(items)!r}, got {self.items!r}")
         return self.assert_rules_kept()
 
     def assert_no_items(self) -> TestSubscriber[T]:
-        """No item has come so far."""
+        """Assert that no item has come so far."""
         return self.assert_items()
 
     def assert_result(self, *items: T) -> TestSubscriber[T]:
-        """Exactly these items, then completion."""
+        """Assert that exactly these items have come, then completion."""
         if self.error is not None:
             self._fail(f"expected {list(items)!r} and completion, got an error", self.error)
         self.assert_items(*items)
@@ -319,7 +319,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
     def assert_failure(
         self, error: BaseException | type[BaseException], *items: T
     ) -> TestSubscriber[T]:
-        """Exactly these items, then this very error, or one of this class."""
+        """Assert that exactly these items have come, then this very error, or one of this class."""
         if self.error is None:
             self._fail(f"expected {error!r}, got {'completion' if self.completed else 'no error'}")
         matches = isinstance(self.error, error) if isinstance(error, type) else self.error is error
@@ -328,7 +328,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         return self.assert_items(*items)
 
     def assert_error_message(self, part: str) -> TestSubscriber[T]:
-        """The flow has failed, with an error whose text has this part."""
+        """Assert that the flow has failed, with an error whose text contains `part`."""
         if self.error is None:
             self._fail(f"expected an error that says {part!r}, got none")
         if part not in str(self.error):
@@ -336,10 +336,10 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         return self.assert_rules_kept()
 
     def assert_on_thread(self, thread: Thread | str) -> TestSubscriber[T]:
-        """All signals but on_subscribe came on this thread, and there was one at least.
+        """Assert that there was a signal, and all but on_subscribe came on this thread.
 
         Args:
-            thread: the thread, or what its name begins with, such as a pool's prefix.
+            thread: the thread, or the beginning of its name, such as a pool's prefix.
         """
         seen = self._signals_on_threads()
         others = [
@@ -350,7 +350,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         return self.assert_rules_kept()
 
     def assert_not_on_thread(self, thread: Thread | str) -> TestSubscriber[T]:
-        """No signal but on_subscribe came on this thread.
+        """Assert that no signal but on_subscribe came on this thread.
 
         Args:
             thread: as in `assert_on_thread`.
@@ -361,13 +361,13 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         return self.assert_rules_kept()
 
     def assert_not_terminated(self) -> TestSubscriber[T]:
-        """The flow goes on."""
+        """Assert that the flow has not ended."""
         if self.terminated:
             self._fail("expected no terminal yet", self.error)
         return self.assert_rules_kept()
 
     def assert_silent_after_cancel(self) -> TestSubscriber[T]:
-        """No signal began after `cancel`; sure to hold only where no other thread signals."""
+        """Assert that no signal began after `cancel`; reliable only if no other thread signals."""
         if self.late:
             self._fail(f"expected nothing after cancel(), got {' '.join(map(str, self.late))}")
         return self.assert_rules_kept()
@@ -428,7 +428,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         self._poll_serially()
 
     def _poll_serially(self) -> None:
-        """Fused: whoever wakes or requests polls, one at a time."""
+        """Poll on each wake-up and request, one thread at a time, when fused."""
         poller = self._poller
         if poller is not None:
             poller.signal()
@@ -440,7 +440,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         if ended is None or queue is None or self.terminated or self._cancelled:
             return
         none_left = none_left or queue.is_empty()
-        if none_left and not self._cancelled:  # which is noted before the queue is cleared
+        if none_left and not self._cancelled:  # noted before the queue is cleared
             self._terminated(*ended)
 
     def _poll(self, n: int) -> bool:
@@ -469,7 +469,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
                 if self.fused is Fusion.SYNC and not self._cancelled:
                     self._terminated(None)
                 return True
-            if nothing_left and self.fused is Fusion.SYNC:  # ASYNC, it may have come since
+            if nothing_left and self.fused is Fusion.SYNC:  # if ASYNC, it may have come since
                 self._violated(f"F25: is_empty() was True, then poll() gave {item!r}")
             self._take(item)
             polled += 1
@@ -499,7 +499,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
 
 @final
 class _Poller(SerialDrain):
-    """Lets one thread poll at a time. Refers to its subscriber, which lets it go at the end."""
+    """Lets one thread poll at a time. Refers to its subscriber, which releases it at the end."""
 
     __slots__ = ("_poll",)
 
@@ -517,7 +517,7 @@ def _queue_of(subscription: Subscription | None) -> QueueSubscription[Any] | Non
 
 
 def _is_queue(subscription: object) -> TypeIs[QueueSubscription[Any]]:
-    # Any: a subscription says nothing about the type of its items, which are the subscriber's.
+    # Any: a subscription does not know the type of its items, which are the subscriber's.
     return isinstance(subscription, QueueSubscription)
 
 
@@ -533,10 +533,10 @@ def _named(thread: Thread | str) -> str:
 
 
 class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
-    """A `TestSubscriber` that takes only some items, and says so to an upstream that asks.
+    """A `TestSubscriber` that accepts only some items, and says so to a conditional upstream.
 
     Args:
-        accept: whether an item counts; those that do not are kept in `rejected`.
+        accept: returns whether an item counts; others are kept in `rejected`.
         request: see `TestSubscriber`.
         fusion: see `TestSubscriber`.
         on_item: see `TestSubscriber`.
@@ -560,7 +560,7 @@ class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """A rejected item is asked for again (F19)."""
+        """Record an item; a rejected one is requested again (F19)."""
         if item is None or self._counts(item):
             super().on_next(item)
         else:

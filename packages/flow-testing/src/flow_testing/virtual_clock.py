@@ -30,7 +30,7 @@ T = TypeVar("T")
 _NANOS: Final = 1_000_000_000
 
 _LOOK_S: Final = 0.001
-"""How often to look whether other threads have sent something, in seconds of real time."""
+"""How often to check whether other threads have sent something, in seconds of real time."""
 
 
 @final
@@ -46,14 +46,14 @@ class _Timer(Disposable):
 
     @property
     def due(self) -> float:
-        """In nanoseconds, whole ones but for infinity."""
+        """The time in whole nanoseconds, or infinity."""
         after = self.delay_s + self.runs * self.period_s
         return after if after == math.inf else self.start + round(after * _NANOS)
 
     @property
     @override
     def disposed(self) -> bool:
-        """Also True when it has run for the last time, or begun to."""
+        """Return whether it was disposed of, or has run for the last time, or begun to."""
         return self.task is None
 
     @override
@@ -69,7 +69,7 @@ class _Timer(Disposable):
 
 @final
 class HastyClock(Clock):
-    """A clock whose time has passed whenever somebody looks, and whenever somebody waits.
+    """A clock whose time has passed at every look, and for every wait.
 
     >>> clock = HastyClock()
     >>> _ = clock.schedule(3600, lambda: print("an hour later"))
@@ -81,13 +81,13 @@ class HastyClock(Clock):
 
     @override
     def now(self) -> float:
-        """2 seconds more each time."""
+        """Return 2 seconds more each time."""
         self._passed_s += 2
         return self._passed_s
 
     @override
     def schedule(self, delay_s: float, task: Callable[[], object], /) -> Disposable:
-        """The task runs at once."""
+        """Run the task at once."""
         self._passed_s += delay_s
         task()
         return VirtualClock().schedule(0, _nothing)
@@ -102,12 +102,12 @@ class HastyClock(Clock):
 
 
 def _nothing() -> None:
-    """What has run already."""
+    """A disposable for a task that has run already."""
 
 
 @final
 class VirtualClock(Clock):
-    """A `Clock` whose time passes when the test says so; also an executor, ``clock(task)``.
+    """A `Clock` whose time passes only on the test's call; also an executor, ``clock(task)``.
 
     >>> clock = VirtualClock()
     >>> handle = clock.schedule(3600, lambda: print("an hour later"))
@@ -117,17 +117,16 @@ class VirtualClock(Clock):
     >>> clock.now(), clock.pending
     (3600.0, 0)
 
-    Within ``with VirtualClock() as clock:`` it is in force: all operators that wait use it for what
-    is subscribed to in that block, in any thread of the process, unless they are given another
-    clock.
+    Within ``with VirtualClock() as clock:`` it is in force: all operators that wait use it for
+    subscriptions in that block, in any thread of the process, unless they have another clock.
 
     Everything happens in the thread that advances it, in the order of the times; at the same time,
     first come, first served. Tasks may schedule tasks: those that are due within the same advance
-    run in it. Times are kept in whole nanoseconds, so that ten steps of 0.1 s are a second. What a
-    task raises comes out of the advance, at the time of the task; what is due later stays pending.
+    run in it. Times are kept in whole nanoseconds, so that ten steps of 0.1 s are a second. An
+    error of a task propagates from the advance, at the time of the task; later tasks stay pending.
 
     Args:
-        start_s: what `now` says at first.
+        start_s: the first `now`.
     """
 
     __slots__ = ("__weakref__", "_advancing", "_heap", "_now", "_numbers")
@@ -144,7 +143,7 @@ class VirtualClock(Clock):
 
     @override
     def schedule(self, delay_s: float, task: Task, /) -> Disposable:
-        """Nothing runs before the time is advanced, by 0 at least."""
+        """Schedule a task. Nothing runs before the time advances, by 0 at least."""
         return self._push(_Timer(self._now, check_delay(delay_s), 0.0, task))
 
     @override
@@ -152,7 +151,7 @@ class VirtualClock(Clock):
         return self._push(_Timer(self._now, check_delay(delay_s), check_period(period_s), task))
 
     def __call__(self, task: Task, /) -> None:
-        """Run `task` at the current time, after what is due already: the clock as an executor.
+        """Run `task` at the current time, after due tasks: the clock as an executor.
 
         Args:
             task: runs with the next advance, or within the one that is running.
@@ -169,7 +168,7 @@ class VirtualClock(Clock):
 
     @property
     def _due(self) -> float:
-        """When the next task is due, in nanoseconds; infinity for never."""
+        """Return the time of the next task, in nanoseconds; infinity for never."""
         heap = self._heap
         while heap and heap[0][2].disposed:
             heappop(heap)
@@ -177,17 +176,17 @@ class VirtualClock(Clock):
 
     @property
     def pending(self) -> int:
-        """How many tasks wait; a periodic one counts once."""
+        """Return how many tasks wait; a periodic one counts once."""
         return sum(not timer.disposed for _, _, timer in self._heap)
 
     def advance_by(self, seconds: float) -> None:
-        """Let time pass, and run what is due meanwhile. ``advance_by(0)`` runs what is due now.
+        """Advance the time, and run the tasks that fall due. ``advance_by(0)`` runs those due now.
 
         Args:
             seconds: at least 0.
 
         Raises:
-            ValueError: if that is less than 0.
+            ValueError: if `seconds` is less than 0.
             FlowError: if a task calls it: time passes for all tasks, and only from outside.
         """
         if not 0 <= seconds < math.inf:
@@ -195,13 +194,13 @@ class VirtualClock(Clock):
         self._advance(self._now + round(seconds * _NANOS))
 
     def advance_to(self, time_s: float) -> None:
-        """Let time pass until `now` is `time_s`, and run what is due meanwhile.
+        """Advance the time to `time_s`, and run the tasks that fall due.
 
         Args:
             time_s: not in the past.
 
         Raises:
-            ValueError: if it is in the past.
+            ValueError: if `time_s` is in the past.
             FlowError: if a task calls it.
         """
         target = round(time_s * _NANOS)
@@ -210,14 +209,14 @@ class VirtualClock(Clock):
         self._advance(target)
 
     def run(self, max_tasks: int = 100_000) -> None:
-        """Let time pass until nothing waits any more; it then is the time of the last task.
+        """Advance the time until no task waits; it then is the time of the last task.
 
         Args:
-            max_tasks: after how many to give up.
+            max_tasks: how many tasks to run before it gives up.
 
         Raises:
-            AssertionError: if it has to give up, mostly because of a periodic task that nobody
-                disposes of.
+            AssertionError: if it gives up, mostly because of a periodic task that is never disposed
+                of.
             FlowError: if a task calls it.
         """
         self._advance(None, max_tasks)
@@ -231,8 +230,8 @@ class VirtualClock(Clock):
 
     async def run_async(
         self, running: Flow[Any] | Awaitable[Any], max_jumps: int = 100_000
-    ) -> Any:  # Any: the overloads say
-        """Run a flow, or await something else, in the running event loop, and let time fly.
+    ) -> Any:  # Any: see the overloads
+        """Run a flow, or await something else, in the running event loop, on virtual time.
 
         >>> import asyncio
         >>> import flow_core as flow
@@ -246,21 +245,21 @@ class VirtualClock(Clock):
         >>> asyncio.run(main())
         ['answer 0', 'answer 1', 'answer 2'] 10800.0
 
-        Whenever the loop has nothing to do, time jumps to what is due next: a task of this clock,
-        or a timer of the loop, such as that of `asyncio.sleep`. The clock is in force meanwhile,
-        and the loop's time is that of the clock. Afterwards it goes on from there.
+        Whenever the loop is idle, time jumps to the next task of this clock, or the next timer of
+        the loop, such as that of `asyncio.sleep`. Meanwhile the clock is in force, and the loop's
+        time is that of the clock. Afterwards the loop's time continues from there.
 
-        What other threads do, and what comes through a socket, takes no time of the clock: it is
-        waited for only when nothing is due. So give functions that block an executor which runs
-        them at once, ``executor=lambda task: task()``.
+        The work of other threads, and input from a socket, takes no time of the clock: it waits for
+        them only when nothing is due. So give functions that block an executor which runs them at
+        once, ``executor=lambda task: task()``.
 
         Args:
             running: a flow, whose items are the result; or an awaitable.
-            max_jumps: after how many jumps to give up.
+            max_jumps: how many jumps to make before it gives up.
 
         Raises:
-            AssertionError: if it has to give up, mostly because of a flow that never ends; or if
-                nothing is due and nothing happens, for as long as the kit waits for others.
+            AssertionError: if it gives up, mostly because of a flow that never ends; or if nothing
+                is due and nothing happens for `TIMEOUT_S`.
             FlowError: if the loop is not one of asyncio's own.
         """
         loop = asyncio.get_running_loop()
@@ -308,7 +307,7 @@ class VirtualClock(Clock):
             self._advancing = False
 
     def _run_first(self, target: int | None) -> bool:
-        """Run the next task that is due up to `target`; whether there was one."""
+        """Run the next task that is due up to `target`; return whether there was one."""
         first = self._due
         if first == math.inf or (target is not None and first > target):
             return False
@@ -337,7 +336,7 @@ class _Flight:
     """A loop of asyncio whose time is that of a clock.
 
     Args:
-        clock: tells the time.
+        clock: the clock whose time it is.
         loop: the running loop.
 
     Raises:
@@ -355,12 +354,12 @@ class _Flight:
         self._loop: Any = loop  # Any: for these two, and since a method is replaced
         self._real = loop.time
         self._least_s = loop.time()
-        """What the loop's time has reached: sums of floats may fall short of a timer's."""
+        """The highest time of the loop so far: sums of floats may fall short of a timer's."""
         self._ahead_s = self._least_s - clock.now()
         self._slow_s = self._loop.slow_callback_duration
 
     def take_off(self) -> None:
-        """From now on the loop's time is the clock's."""
+        """Make the loop's time the clock's from now on."""
         self._loop.time = self._time
         self._loop.slow_callback_duration = math.inf  # a jump is not a slow callback
 
@@ -368,18 +367,18 @@ class _Flight:
         return max(self._clock.now() + self._ahead_s, self._least_s)
 
     def land(self) -> None:
-        """From now on the loop's time goes by itself, from where it is. It never goes back."""
+        """Let the loop's time pass by itself from now on, from where it is. It never goes back."""
         real, ahead_s = self._real, self._time() - self._real()
         self._loop.time = lambda: real() + ahead_s
         self._loop.slow_callback_duration = self._slow_s
 
     async def until_done(
         self,
-        task: asyncio.Task[Any],  # Any: nobody looks at its result
+        task: asyncio.Task[Any],  # Any: its result is not used
         running: object,
         max_jumps: int,
     ) -> None:
-        """Let time jump whenever the loop is idle, until `task`, which runs `running`, is done."""
+        """Jump whenever the loop is idle, until `task`, which runs `running`, is done."""
         jumps = 0
         idle_since_s: float | None = None
         while not task.done():
@@ -416,7 +415,7 @@ class _Flight:
                 self._least_s = max(self._least_s, timer_s)
 
     async def _jump(self, due: int) -> None:
-        """Have the clock run its tasks up to `due`, as a callback of the loop."""
+        """Make the clock run its tasks up to `due`, as a callback of the loop."""
         done: asyncio.Future[None] = self._loop.create_future()
 
         def run() -> None:

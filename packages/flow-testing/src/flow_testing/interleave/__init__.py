@@ -2,8 +2,8 @@
 
 The threads of a scenario are real threads, of which one runs at a time. They are switched only
 before operations that other threads can see: so a scenario has a finite number of schedules, which
-are run one after the other, those with the fewest preemptions first. A schedule that fails is named
-by a short token, and can be had again.
+are run one after the other, those with the fewest preemptions first. A failing schedule has a short
+token, by which it can be repeated.
 
 >>> import sys
 >>> from flow_testing.interleave import Scenario, explore

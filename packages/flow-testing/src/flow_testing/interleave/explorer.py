@@ -42,13 +42,13 @@ __all__ = [
 ]
 
 LIBRARY: Final = ("flow_core", "flow_ops", "flow_multicast")
-"""The packages that are under test if nothing else is said, as far as they are imported."""
+"""The packages that are under test by default, as far as they are imported."""
 
 KIT: Final = {
     "subscriber.py": frozenset({"_begin", "_end"}),
     "publisher.py": frozenset({"_requested", "_cancelled"}),
 }
-"""The functions of the testing kit to enter which is a step: where it notes what was signalled."""
+"""The functions of the testing kit whose calls are steps: those that record signals."""
 
 MAX_STEPS: Final = 20_000
 TIMEOUT_S: Final = 12 * subscriber.TIMEOUT_S
@@ -61,13 +61,13 @@ _COLLECT_EVERY: Final = 512
 
 @final
 class Scenario:
-    """Threads that run against each other, and what must hold afterwards.
+    """Threads that run against each other, and the check afterwards.
 
     Args:
-        threads: the functions, each run in a thread of its own. One that raises fails the run.
+        threads: the functions, each run in its own thread. One that raises fails the run.
         daemons: as `threads`, but they may wait for ever when all others have ended.
         check: called when all threads have ended; raises if the run has failed.
-        outcome: called when all threads have ended; what it returns is counted.
+        outcome: called when all threads have ended; its results are counted.
     """
 
     __slots__ = ("check", "daemons", "outcome", "threads")
@@ -86,7 +86,7 @@ class Scenario:
 
 
 Body: TypeAlias = Callable[[], Scenario]
-"""Makes fresh state, and the threads that work on it. Called once a run."""
+"""Makes fresh state, and the threads that work on it. Called once per run."""
 
 
 @final
@@ -108,10 +108,11 @@ class _Session:
         self.stuck: Run | None = None
 
     def run(self, plan: Plan, *, traced: bool = False) -> Run:
-        """Run the body; check what came out of it, and count it.
+        """Run the body; check its outcome, and count it.
 
-        A thread that enters a function for the first time may have filled a cache, as a compiled
-        loop is, by steps that no later run takes. Such a run is run again, and that one counts.
+        A thread that enters a function for the first time may have filled a cache, such as that of
+        compiled loops, by steps that no later run takes. Such a run is repeated, and only the
+        repetition counts.
         """
         self.tracer.entered = False
         run, outcome = self._once(plan, traced=traced)
@@ -175,12 +176,12 @@ def _session(
     check_supported()
     names = _modules(modules)
     files = frozenset(file for name in names for file in files_of(name))
-    # The kit is the instrument, not the thing measured: its own steps are taken as one.
+    # The kit is the instrument, not the subject: its own steps are taken as one.
     kit = Path(testing.__file__).parent
     scheduler = Scheduler(max_steps, stuck_s)
     entries = {str(kit / file): functions for file, functions in KIT.items()}
     tracer = Tracer(scheduler, files, str(kit), entries)
-    # What the kit waits with has to give way to the other threads, too.
+    # The kit's waits have to yield to the other threads, too.
     whole = (*names, testing.__name__)
     patched = [
         module
@@ -219,7 +220,7 @@ def search(
     timeout_s: float = TIMEOUT_S,
     stuck_s: float = _STUCK_S,
 ) -> Report:
-    """As `explore`, but a failure is in the report and not raised."""
+    """Do as `explore`, but report a failure instead of raising it."""
     began = time.perf_counter()
     failed: Run | None = None
     schedules = steps = 0
@@ -291,27 +292,27 @@ def explore(
     """Run the threads of a scenario under many schedules; none of them may fail.
 
     Args:
-        body: called once a run: makes fresh state, and returns the `Scenario` that uses it. Must
+        body: called once per run: makes fresh state, and returns the `Scenario` that uses it. Must
             depend on nothing but the schedule.
-        strategy: which schedules; `Exhaustive` if None.
-        modules: what is under test, by name: a package stands for all of its modules. Only their
-            instructions are steps at which threads are switched; all other code is one step. If
-            None, those of `LIBRARY`. Generated loops always are.
-        expect: the outcomes that are allowed; any other is a failure.
-        max_schedules: runs after which to stop.
-        max_steps: steps of one run after which it counts as a livelock.
+        strategy: chooses the schedules; `Exhaustive` if None.
+        modules: the names of the modules under test: a package stands for all of its modules. Only
+            their instructions are steps at which threads are switched; all other code is one step.
+            If None, those of `LIBRARY`. Generated loops are always included.
+        expect: the allowed outcomes; any other is a failure.
+        max_schedules: how many runs to make at most.
+        max_steps: after so many steps a run counts as a livelock.
         timeout_s: seconds after which to stop.
-        stuck_s: seconds of real time without an end of a run, after which it fails.
+        stuck_s: seconds of real time without a finished run, after which it fails.
 
     Returns:
-        What was seen. `Report.exhausted` says whether it was all there is.
+        The report. `Report.exhausted` says whether all schedules were run.
 
     Raises:
         InterleavingFailure: at the first schedule that fails, with its token and its trace: a
-            thread or the check raises, an outcome is not in `expect`, nobody can go on, or there is
-            no end.
+            thread or the check raises, an outcome is not in `expect`, no thread can continue, or
+            there is no end.
         InterleavingUnsupportedError: before Python 3.12.
-        NondeterminismError: if a run does not go again as it went before.
+        NondeterminismError: if a run takes another course than before.
     """
     return search(
         body,
@@ -345,13 +346,13 @@ def explore_all(
         timeout_s: as for `explore`.
 
     Returns:
-        What was seen.
+        The report.
 
     Raises:
-        AssertionError: if there are more schedules, or only one, which shows nothing, or an
+        AssertionError: if there are more schedules, or only one, which proves nothing, or an
             expected outcome has not come; and as `explore` does.
         InterleavingUnsupportedError: before Python 3.12.
-        NondeterminismError: if a run does not go again as it went before.
+        NondeterminismError: if a run takes another course than before.
     """
     report = explore(body, strategy=strategy, modules=modules, expect=expect, timeout_s=timeout_s)
     if not report.exhausted and bound() <= _COMMON_BOUND:
@@ -376,22 +377,22 @@ def replay(
     stuck_s: float = _STUCK_S,
     out: TextIO | None = None,
 ) -> Report:
-    """Run one schedule again, and write down what its threads did.
+    """Run one schedule again, and record the steps of its threads.
 
     Args:
-        body: as for `explore`, which has given the token.
-        token: says which schedule.
+        body: as for `explore`, which has returned the token.
+        token: names the schedule.
         modules: as for `explore`: others have other steps.
         expect: as for `explore`.
         max_steps: as for `explore`.
         stuck_s: as for `explore`.
-        out: where to write the trace; standard output if None.
+        out: the stream for the trace; standard output if None.
 
     Returns:
         A report of this one run.
 
     Raises:
-        ValueError: if `token` is none, or one of another Python version.
+        ValueError: if `token` is not a token, or of another Python version.
         NondeterminismError: if the body has no such schedule.
         InterleavingUnsupportedError: before Python 3.12.
     """

@@ -1,8 +1,8 @@
-"""Which names of the modules under test are ever stored, so that a load of them can see a change.
+"""Finds the names of the modules under test that are ever stored, so that a load can see a change.
 
-A field that only a constructor stores is final: an object is not shared before it is made. Loads of
-such a field, of methods and of constants need no decision point. The rule goes by name, whatever
-the class, and so finds too many rather than too few.
+A field that only a constructor stores is final: an object is not shared before its construction.
+Loads of such a field, of methods and of constants need no decision point. The rule works by name,
+whatever the class, and so finds too many rather than too few.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Names:
 
 
 def files_of(module: str) -> tuple[str, ...]:
-    """The source files of `module`; of everything below it, if it is a package.
+    """Return the source files of `module`; of everything below it, if it is a package.
 
     Raises:
         ValueError: if it is not imported, or has no source.
@@ -59,7 +59,7 @@ _scanned: dict[tuple[str, int], Names] = {}
 
 
 def scan(files: Iterable[str]) -> Names:
-    """The names that any of `files` stores."""
+    """Return the names that any of `files` stores."""
     names = Names()
     for file in files:
         path = Path(file)
@@ -76,7 +76,10 @@ def scan(files: Iterable[str]) -> Names:
 
 
 def _walk(node: ast.AST, names: Names, constructed: str | None) -> None:
-    """Collect below `node`; `constructed` is how the constructor around it calls its object."""
+    """Collect below `node`.
+
+    `constructed` is the name for the object in the constructor around it.
+    """
     for child in ast.iter_child_nodes(node):
         inner = constructed
         if isinstance(child, _FUNCTIONS):
@@ -89,7 +92,7 @@ def _walk(node: ast.AST, names: Names, constructed: str | None) -> None:
                 names.attributes.add(child.attr)
         elif isinstance(child, ast.Global):
             names.variables.update(child.names)
-            names.attributes.update(child.names)  # seen from another module
+            names.attributes.update(child.names)  # used in another module
         elif isinstance(child, ast.Nonlocal):
             names.variables.update(child.names)
         elif isinstance(child, ast.Call):

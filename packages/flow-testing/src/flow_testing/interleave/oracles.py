@@ -1,4 +1,4 @@
-"""Whether what threads saw could have happened one operation after the other."""
+"""Checks whether the results of threads could come from one operation after the other."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Call:
 
     Args:
         name: of the operation.
-        arguments: what it was given.
-        result: what it returned, or the exception that it raised.
+        arguments: its arguments.
+        result: the result, or the exception that it raised.
         began: when it was called; a position in the history.
         ended: when it returned, or None if it has not: then it may have taken effect or not.
     """
@@ -57,7 +57,7 @@ class History:
         """Call `function`, and record it as the operation `name`.
 
         Raises:
-            Exception: what `function` raises, which is recorded as its result.
+            Exception: the error of `function`, which is recorded as its result.
         """
         began = self._tick()
         self._calls[began] = Call(name, arguments, None, began, None)
@@ -76,7 +76,7 @@ class History:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """What was recorded, in the order in which the operations began."""
+        """Return the recorded calls, in the order in which they began."""
         return tuple(self._calls[began] for began in sorted(self._calls))
 
 
@@ -85,30 +85,32 @@ class Model(Protocol[S]):
 
     @abstractmethod
     def initial(self) -> S:
-        """The state before the first operation; hashable, and never changed."""
+        """Return the state before the first operation; hashable, and never changed."""
         ...
 
     @abstractmethod
     def apply(self, state: S, name: str, arguments: tuple[object, ...]) -> tuple[S, object]:
-        """The state after an operation, and its result; for an exception, an exception.
+        """Return the state after an operation, and its result; for an exception, an exception.
 
         Args:
             state: the state before it.
-            name: the operation's name, as the history has it.
-            arguments: what it was called with.
+            name: the operation's name, as in the history.
+            arguments: its arguments.
         """
         ...
 
 
 def assert_linearizable(history: History | Sequence[Call], model: Model[S]) -> list[Call]:
-    """Some order of the operations explains all results, and keeps who ended before who began.
+    """Check that an order of the operations explains all results.
+
+    In that order, an operation follows all that had ended before it began.
 
     A search with memory of the states that were tried (Wing and Gong, 1993; Lowe, 2017); meant for
     histories of up to some dozen operations.
 
     Args:
-        history: what was recorded.
-        model: what the operations mean.
+        history: the recorded calls.
+        model: the meaning of the operations.
 
     Returns:
         Such an order.
@@ -134,7 +136,7 @@ def assert_linearizable(history: History | Sequence[Call], model: Model[S]) -> l
         ]
         horizon = min(open_ends)
         for i, call in enumerate(calls):
-            # None of those that are left may have ended before this one began.
+            # No remaining call may have ended before this one began.
             if placed >> i & 1 or call.began > horizon:
                 continue
             after, result = model.apply(state, call.name, call.arguments)

@@ -2,8 +2,8 @@
 
 Any: they stand for objects of many kinds, and hold items and locks of the user's.
 
-They take the place of those in `threading`, `_thread`, `queue` and `time`, and of what the modules
-under test have imported of them by name. A thread that is not the exploration's gets the originals.
+They replace those in `threading`, `_thread`, `queue` and `time`, and those that the modules under
+test have imported of them by name. A thread outside of the exploration gets the originals.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _STDLIB: Final = (
 )
 
 _scheduler: Scheduler | None = None
-"""That of the exploration that runs now."""
+"""The scheduler of the running exploration."""
 
 
 def _managed() -> Scheduler | None:
@@ -82,7 +82,7 @@ class _Steps:
 
 
 class _Primitive:
-    """What all have in common: the original for strangers, and nothing to see in their own code."""
+    """The common part: the original for other threads, and no steps in their own code."""
 
     __slots__ = ("_scheduler", "_steps", "_waiters")
 
@@ -108,18 +108,18 @@ class _Primitive:
         return self._scheduler.block(waiters, what, timeout_s, wakeable=wakeable)
 
     def _at_fork_reinit(self) -> None:
-        """Nothing: a scenario does not fork."""
+        """Do nothing: a scenario does not fork."""
 
 
 def _deadline(blocking: bool, timeout: float | None) -> float | None:
-    """Seconds to wait: 0 for not at all, None for ever."""
+    """Return seconds to wait: 0 for not at all, None for ever."""
     if not blocking:
         return 0.0
     return None if timeout is None or timeout < 0 else timeout
 
 
 class Lock(_Primitive):
-    """As `threading.Lock`."""
+    """Replaces `threading.Lock`."""
 
     __slots__ = ("_held",)
 
@@ -130,7 +130,7 @@ class Lock(_Primitive):
         self._held = False
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it; another thread that has it is waited for."""
+        """Acquire it; wait while another thread holds it."""
         self._steps.step()
         seconds = _deadline(blocking, timeout)
         while self._held:
@@ -140,7 +140,7 @@ class Lock(_Primitive):
         return True
 
     def release(self) -> None:
-        """Give it back, and wake who waits for it."""
+        """Release it, and wake the threads that wait for it."""
         if not self._held:
             raise RuntimeError("release unlocked lock")
         self._steps.step()
@@ -148,7 +148,7 @@ class Lock(_Primitive):
         self._scheduler.wake_all(self._waiters)
 
     def locked(self) -> bool:
-        """Return whether a thread has it."""
+        """Return whether a thread holds it."""
         self._steps.step(writes=False)
         return self._held
 
@@ -165,7 +165,7 @@ class Lock(_Primitive):
 
 
 class RLock(_Primitive):
-    """As `threading.RLock`."""
+    """Replaces `threading.RLock`."""
 
     __slots__ = ("_count", "_owner")
 
@@ -177,7 +177,7 @@ class RLock(_Primitive):
         self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it, once more if this thread has it."""
+        """Acquire it, once more if this thread holds it."""
         me = self._scheduler.task
         if self._count and self._owner is me:
             self._count += 1
@@ -192,7 +192,7 @@ class RLock(_Primitive):
         return True
 
     def release(self) -> None:
-        """Give it back; the last time, wake who waits for it."""
+        """Release it; the last time, wake the threads that wait for it."""
         if not self._is_owned():
             raise RuntimeError("cannot release un-acquired lock")
         if self._count == 1:
@@ -201,7 +201,7 @@ class RLock(_Primitive):
             self._count -= 1
 
     def locked(self) -> bool:
-        """Return whether a thread has it."""
+        """Return whether a thread holds it."""
         self._steps.step(writes=False)
         return self._count > 0
 
@@ -232,7 +232,7 @@ class RLock(_Primitive):
 
 
 class Event(_Primitive):
-    """As `threading.Event`."""
+    """Replaces `threading.Event`."""
 
     __slots__ = ("_flag",)
 
@@ -254,7 +254,7 @@ class Event(_Primitive):
         self._scheduler.wake_all(self._waiters)
 
     def clear(self) -> None:
-        """Take the flag back."""
+        """Clear the flag."""
         self._steps.step()
         self._flag = False
 
@@ -265,7 +265,7 @@ class Event(_Primitive):
 
 
 class Condition(_Primitive):
-    """As `threading.Condition`."""
+    """Replaces `threading.Condition`."""
 
     __slots__ = ("_lock", "_queue", "acquire", "release")
 
@@ -290,7 +290,7 @@ class Condition(_Primitive):
         self._lock.__exit__(kind, error, trace)
 
     def locked(self) -> bool:
-        """Return whether a thread has its lock."""
+        """Return whether a thread holds its lock."""
         return bool(self._lock.locked())
 
     def _check_owned(self, what: str) -> None:
@@ -300,12 +300,12 @@ class Condition(_Primitive):
             raise RuntimeError(f"cannot {what} on un-acquired lock")
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Give the lock back, and wait. Wakes up only when notified, or in time."""
+        """Release the lock, and wait. Wakes up only when notified, or in time."""
         self._check_owned("wait")
         lock, scheduler = self._lock, self._scheduler
         entry: Waiters = []
         self._queue.append(entry)
-        # It is in the queue before the lock is free: who notifies in between takes it out.
+        # It is in the queue before the lock is free: a notification in between takes it out.
         saved: Any = lock._release_save() if isinstance(lock, RLock) else lock.release()
         notified = not self._queued(entry)
         try:
@@ -350,7 +350,7 @@ class Condition(_Primitive):
 
 
 class Semaphore(_Primitive):
-    """As `threading.Semaphore`."""
+    """Replaces `threading.Semaphore`."""
 
     __slots__ = ("_initial", "_value")
 
@@ -393,7 +393,7 @@ class Semaphore(_Primitive):
 
 
 class BoundedSemaphore(Semaphore):
-    """As `threading.BoundedSemaphore`."""
+    """Replaces `threading.BoundedSemaphore`."""
 
     __slots__ = ()
 
@@ -407,7 +407,7 @@ class BoundedSemaphore(Semaphore):
 
 
 class SimpleQueue(_Primitive):
-    """As `queue.SimpleQueue`."""
+    """Replaces `queue.SimpleQueue`."""
 
     __slots__ = ("_items",)
 
@@ -457,8 +457,8 @@ class SimpleQueue(_Primitive):
 def step() -> None:
     """Let any other thread of the scenario go first here; without an exploration, do nothing.
 
-    For functions of a test that stand for user code which takes its time, such as an ``on_item``:
-    then what must not overlap it can be seen to.
+    For functions of a test that stand for slow user code, such as an ``on_item``: so a test shows
+    what overlaps it.
     """
     scheduler = _scheduler
     if scheduler is not None:
@@ -466,7 +466,7 @@ def step() -> None:
 
 
 def thread_per_task(task: Callable[[], object]) -> None:
-    """An executor for scenarios: each task runs in a thread of its own, which the explorer runs."""
+    """Run `task` in a thread of its own, as an executor for scenarios."""
     scheduler = _managed()
     if scheduler is None:
         threading.Thread(target=task).start()
@@ -521,7 +521,7 @@ def _start(self: threading.Thread) -> None:
     # Default names count up from run to run.
     name = "" if self.name.startswith("Thread-") else self.name
     self.__dict__[_TASK] = scheduler.spawn(self.run, name, daemon=self.daemon)
-    # For those who join it when the exploration is over, as a pool does when the process ends.
+    # For a join after the exploration, as of a pool when the process ends.
     self.__dict__["join"] = partial(_join, self)
     self.__dict__["is_alive"] = partial(_is_alive, self)
 
@@ -542,9 +542,9 @@ def _is_alive(self: threading.Thread) -> bool:
 
 @contextmanager
 def cooperative(scheduler: Scheduler, modules: Iterable[ModuleType]) -> Generator[None]:
-    """Replace what blocks, in the standard library and in `modules`, and put it back afterwards.
+    """Replace blocking primitives in the standard library and `modules`, for a while.
 
-    A lock that a module made when it was imported is replaced too, for the length of the block.
+    A lock that a module made at its import is replaced too, for the length of the block.
     """
     global _scheduler
     if _scheduler is not None:
@@ -562,7 +562,7 @@ def cooperative(scheduler: Scheduler, modules: Iterable[ModuleType]) -> Generato
                 if module.__name__ == __name__:
                     continue
                 replacement = _BY_ID.get(id(value))
-                # With those of `threading` itself real threads come and go, the explorer's too.
+                # Real threads, even the explorer's, need those of `threading` itself.
                 if replacement is None and module is not threading:
                     if type(value) is _LOCK_TYPE and not value.locked():
                         replacement = Lock()
@@ -571,7 +571,7 @@ def cooperative(scheduler: Scheduler, modules: Iterable[ModuleType]) -> Generato
                 if replacement is not None:
                     replaced.append((module, name, value, replacement))
                     setattr(module, name, replacement)
-        # The checkers do not expect a class to change; the class is put right below.
+        # The checkers do not expect a class to change; it is restored below.
         threading.Thread.start = _start  # type: ignore[method-assign]
         threading.Thread.join = _join  # type: ignore[method-assign]
         threading.Thread.is_alive = _is_alive  # type: ignore[method-assign]
@@ -588,7 +588,7 @@ def cooperative(scheduler: Scheduler, modules: Iterable[ModuleType]) -> Generato
 
 
 def _restore_new(module: ModuleType) -> None:
-    """A module that a run has imported made its locks cooperative: give it real ones."""
+    """Give a module that a run has imported real locks: it made cooperative ones."""
     originals = {id(new): _ORIGINALS[name] for name, new in _REPLACEMENTS.items()}
     for name, value in list(getattr(module, "__dict__", {}).items()):
         original = originals.get(id(value))

@@ -1,4 +1,4 @@
-"""What an exploration has found, and how a run is named so that it can be had again."""
+"""The result of an exploration, and the token by which a run can be repeated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Deviations: TypeAlias = tuple[tuple[int, int], ...]
-"""Where a run left the default, in order: at which step, and to which thread."""
+"""The departures of a run from the default, in order: the step, and the thread that continued."""
 
 
 class InterleavingUnsupportedError(FlowError, RuntimeError):
@@ -34,15 +34,15 @@ class InterleavingUnsupportedError(FlowError, RuntimeError):
 
 
 class NondeterminismError(FlowError, RuntimeError):
-    """A run did not go as it went before, under the same schedule.
+    """A run took another course than before, under the same schedule.
 
-    The body depends on something else than the schedule: the clock, random numbers, state that it
+    The body depends on something other than the schedule: the clock, random numbers, state that it
     shares with the run before, or a thread that the scheduler does not know.
     """
 
 
 class Kind(Enum):
-    """In which way a run failed."""
+    """How a run failed."""
 
     RAISED = "a thread raised"
     CHECK = "the check failed"
@@ -62,7 +62,7 @@ class TraceLine(NamedTuple):
         file: the file that was run.
         line: the line in it.
         source: the text of the line.
-        operation: what it does that others can see.
+        operation: its effect that others can see.
     """
 
     step: int
@@ -79,11 +79,11 @@ class Failure:
     """A run that failed.
 
     Args:
-        kind: in which way.
-        message: what went wrong, in one line or with the stacks of all threads.
+        kind: how it failed.
+        message: the failure, in one line or with the stacks of all threads.
         token: for `replay`.
-        trace: what the threads did, in order.
-        error: what a thread or the check raised, if one did.
+        trace: the steps of the threads, in order.
+        error: the error of a thread or the check, if there was one.
     """
 
     kind: Kind
@@ -102,16 +102,16 @@ class Failure:
 @final
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an exploration did and saw.
+    """The statistics of an exploration.
 
     Args:
         schedules: how many runs it took.
         steps: the steps of the longest run.
         exhausted: whether every schedule that the strategy knows was run.
-        outcomes: what ``outcome()`` returned, and how often.
+        outcomes: the results of ``outcome()``, with their counts.
         unseen: allowed outcomes that did not come.
         failure: the first run that failed, or None.
-        elapsed_s: seconds that it took.
+        elapsed_s: seconds of the whole exploration.
     """
 
     schedules: int
@@ -142,7 +142,7 @@ class InterleavingFailure(AssertionError):  # noqa: N818 - an assertion that fai
 
 
 def render_trace(trace: tuple[TraceLine, ...]) -> str:
-    """`trace` as text: a line a step, a mark where another thread goes on."""
+    """Return `trace` as text: a line per step, with a mark where another thread continues."""
     lines: list[str] = []
     width = max((len(f"{entry.file}:{entry.line}") for entry in trace), default=0)
     names = max((len(entry.thread) for entry in trace), default=0)
@@ -163,7 +163,7 @@ def _version() -> str:
 
 
 def to_token(deviations: Deviations) -> str:
-    """A run's name: the Python version, and ``step>thread`` for each departure from the default.
+    """Return a run's name: the Python version, and ``step>thread`` for each departure.
 
     >>> to_token(((12, 1), (30, 0))).partition(":")[2]
     '12>1,30>0'
@@ -172,7 +172,7 @@ def to_token(deviations: Deviations) -> str:
 
 
 def parse_token(token: str) -> Deviations:
-    """The departures that `token` names.
+    """Return the departures that `token` names.
 
     Raises:
         ValueError: if it is not a token, or one of another Python version: steps are instructions,

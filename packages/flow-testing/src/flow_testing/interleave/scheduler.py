@@ -1,4 +1,4 @@
-"""One thread at a time: real threads that hand a baton on, at steps that others can see."""
+"""One thread at a time: real threads that pass a baton on, at steps that others can see."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _PLAIN: Final = frozenset(
     {bool, int, float, str, bytes, tuple, frozenset, range, FunctionType, MethodType}
 )
 
-# The originals: the scheduler itself must not use what it replaces.
+# The originals: the scheduler itself must not use its replacements.
 _allocate: Final = _thread.allocate_lock
 
 
 @final
 class Location:
-    """Something that threads share, known by its name, and which threads read and write it.
+    """A place that threads share, known by its name, with the threads that read and write it.
 
     Args:
         name: for traces.
@@ -46,7 +46,7 @@ class Location:
         self.readers = 0
         self.writers = 0
         self.conflict = False
-        """Whether one thread writes it that is not the only one to know it."""
+        """Whether a thread writes it that is not the only one to use it."""
 
 
 @final
@@ -55,9 +55,9 @@ class Point:
 
     Args:
         operation: for traces.
-        location: what it reads or writes.
+        location: the place that it reads or writes.
         writes: whether it writes.
-        operand: the path from a local variable to the container that may be meant, if it is known.
+        operand: the path from a local variable to the possible container, if it is known.
     """
 
     __slots__ = ("location", "operand", "operation", "seen", "writes")
@@ -78,7 +78,7 @@ def _is_container(operand: tuple[str, ...]) -> bool:
     for name in operand[1:]:
         field = getattr(type(value), name, None)
         if not isinstance(field, MemberDescriptorType):
-            return True  # not known; to get it could run code
+            return True  # not known: to get it could run code
         try:
             value = field.__get__(value)
         except AttributeError:
@@ -92,8 +92,8 @@ class Task:
 
     Args:
         index: its number, from 0.
-        fn: what it runs.
-        name: what it is called in reports.
+        fn: its function.
+        name: its name in reports.
         daemon: whether the run may end before it.
     """
 
@@ -126,23 +126,24 @@ class Task:
 
 
 Waiters: TypeAlias = list[Task]
-"""Those who wait for something, in the order in which they came."""
+"""The threads that wait for something, in the order in which they came."""
 
 Chooser: TypeAlias = Callable[[int, Task | None, list[Task]], Task]
-"""Decides who goes on: gets the step, the running thread (None when it cannot), those who can."""
+"""Chooses the next thread: gets the step, the running thread (None when it cannot), and the ready
+ones."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run shall do: depart from the default as told, or ask somebody at each step.
+    """The plan of a run: departures from the default, or a chooser for each step.
 
     Args:
-        deviations: where to depart from the default. By default the running thread goes on, and
+        deviations: the departures from the default. By default the running thread continues, and
             when it cannot, the first that can.
-        preemptions: how many of the deviations take the turn from a thread that could go on.
+        preemptions: how many of the deviations take the turn from a thread that could continue.
         budget: preemptions that may follow; alternatives that cost more are not recorded.
-        chooser: asked instead of the default, behind the last deviation.
+        chooser: replaces the default, after the last deviation.
         every_step: whether to record also the steps at which a switch can make no difference.
     """
 
@@ -154,26 +155,26 @@ class Plan:
 
 
 Choice: TypeAlias = tuple[int, list[int], bool]
-"""A step; the threads that could have gone on there; and whether that would be a preemption."""
+"""A step; the threads that could have continued there; and whether that is a preemption."""
 
 
 @final
 @dataclass(slots=True)
 class Run:
-    """A run, as it went.
+    """The course of a run.
 
     Args:
-        plan: what it was to do.
-        deviations: where it departed from the default.
-        choices: who could have gone on, at each step where there was a choice.
-        steps: how many steps it had.
+        plan: its plan.
+        deviations: its departures from the default.
+        choices: the ready threads, at each step where there was a choice.
+        steps: the number of its steps.
         kind: how it failed, if it did.
-        message: what a person should read about that.
-        error: what was raised, if something was.
+        message: the failure, for people.
+        error: the error, if there was one.
         diverged: why it did not follow its plan, if it did not.
         conflicts_grew: whether it showed operations that conflict and were not known to.
         resumed: see below.
-        trace: its steps, if they were asked for.
+        trace: its steps, if requested.
     """
 
     plan: Plan
@@ -186,8 +187,8 @@ class Run:
     diverged: str = ""
     conflicts_grew: bool = False
     resumed: tuple[int, int] | None = None
-    """If what others did in between could not be told from what they would have done one step
-    later: the preempted thread, and the step at which it went on."""
+    """The preempted thread, and the step at which it continued. Set if the steps of the others in
+    between had the same effect as one step later."""
     trace: tuple[TraceLine, ...] = ()
 
 
@@ -207,7 +208,7 @@ class _Worker:
         self.baton.acquire()
         self.task: Task | None = None
         self.ident = 0
-        # Where it is made, threads and events are replaced by those of a scenario.
+        # During its construction, threads and events are replaced by those of a scenario.
         scheduler.making = True
         try:
             thread = Thread(target=self._work, name="flow-interleave", daemon=True)
@@ -240,7 +241,7 @@ class Scheduler:
     """Runs scenarios, one thread at a time. Made for one exploration; used by one thread.
 
     Args:
-        max_steps: steps of a run after which it counts as a livelock.
+        max_steps: after so many steps a run counts as a livelock.
         stuck_s: seconds of real time after which a run counts as stuck.
     """
 
@@ -254,7 +255,7 @@ class Scheduler:
         self.making = False
         """Whether a real thread is being made, for which nothing is replaced."""
         self.clock = 0.0
-        """Virtual seconds; they pass when nobody can run."""
+        """Virtual seconds; they pass when no thread can run."""
         self._idle: list[_Worker] = []
         self._done = _allocate()
         self._done.acquire()
@@ -295,7 +296,7 @@ class Scheduler:
     # -- places that threads share
 
     def location(self, key: object, name: str, *, container: bool = False) -> Location:
-        """The location known by `key`, the same throughout an exploration."""
+        """Return the location known by `key`, the same throughout an exploration."""
         found = self._locations.get(key)
         if found is None:
             found = self._locations[key] = Location(name, container=container)
@@ -303,7 +304,7 @@ class Scheduler:
 
     @property
     def containers(self) -> Location:
-        """Any container: stands for what an instruction works on, when that is not known."""
+        """Return the location for any container, for instructions on an unknown one."""
         return self._containers
 
     def _accessed(self, point: Point, bit: int) -> None:
@@ -334,7 +335,7 @@ class Scheduler:
             self._run.conflicts_grew = True
 
     def dynamic(self, operation: str, location: Location, *, writes: bool) -> Point:
-        """The point of an operation that is known only when it happens."""
+        """Return the point of an operation that is known only when it happens."""
         key = (operation, location)
         point = self._dynamic.get(key)
         if point is None:
@@ -342,10 +343,10 @@ class Scheduler:
         return point
 
     def site(self, kind: str) -> tuple[Point, Point] | None:
-        """The points of a primitive that is being made, known by where that is.
+        """Return the points of a new primitive, known by the place of its construction.
 
         Returns:
-            For looks at it and for changes. None if it is made by the testing kit or by the
+            For reads and for changes. None if it is made by the testing kit or by the
             standard library, whose own accesses are not decision points; then only blocking on it
             is one.
         """
@@ -371,7 +372,7 @@ class Scheduler:
     # -- a run
 
     def run(self, plan: Plan, body: Callable[[Scheduler], None], *, traced: bool = False) -> Run:
-        """Run what `body` spawns, as `plan` says; returns when all threads have ended."""
+        """Run the tasks that `body` spawns, by `plan`; return when all threads have ended."""
         self._reset(plan)
         self._tracing = traced
         body(self)
@@ -410,18 +411,18 @@ class Scheduler:
         self._idle.clear()
 
     def managed(self) -> bool:
-        """Whether the calling thread is one of the exploration's: of the run, or the explorer's."""
+        """Return whether the calling thread is one of a run, or the explorer's."""
         return not self.making and get_ident() in (self.ident, self.main)
 
     @property
     def task(self) -> Task | None:
-        """The thread that calls this, or None if it belongs to no run."""
+        """Return the calling thread, or None if it belongs to no run."""
         return self._current if get_ident() == self.ident else None
 
     # -- steps
 
     def point(self, point: Point) -> None:
-        """A step of the running thread, right before what `point` says."""
+        """Take a step of the running thread, right before the operation of `point`."""
         step = self._steps
         self._steps = step + 1
         if step >= self._limit:
@@ -459,7 +460,7 @@ class Scheduler:
             self._note(step, point.operation)
 
     def free_point(self) -> None:
-        """A step that counts as one that others can see, whatever it stands for."""
+        """Take a step that counts as one that others can see, whatever it stands for."""
         if get_ident() == self.ident:
             self.point(self._free)
 
@@ -493,7 +494,7 @@ class Scheduler:
         return None
 
     def _go_on_with(self) -> Task | None:
-        """Who goes on when the running thread cannot; None if nobody can."""
+        """Return the next thread when the running one cannot continue; None if no thread can."""
         runnable = self._runnable
         if not runnable and not self._let_time_pass():
             return None
@@ -514,7 +515,10 @@ class Scheduler:
         return runnable[0]
 
     def _let_time_pass(self) -> bool:
-        """Wake those whose time comes first. False if nobody waits for a time that matters."""
+        """Wake the threads with the earliest time.
+
+        Return False if no thread waits for a time that matters.
+        """
         waiting = [task for task in self.tasks if not task.over and task.deadline is not None]
         if not waiting or all(task.daemon or task.over for task in self.tasks):
             return False
@@ -550,13 +554,14 @@ class Scheduler:
     def block(
         self, waiters: Waiters, what: str, timeout_s: float | None = None, *, wakeable: bool = False
     ) -> bool:
-        """Wait until somebody wakes those in `waiters`, or for `timeout_s` virtual seconds.
+        """Wait until another thread wakes those in `waiters`, or for `timeout_s` virtual seconds.
 
         Args:
             waiters: the list to wait in.
-            what: for messages.
+            what: the reason to wait, for messages.
             timeout_s: how long; None for ever.
-            wakeable: whether it takes a notification, which can get lost, and not a release.
+            wakeable: whether it waits for a notification, which can get lost, and not for a
+                release.
 
         Returns:
             False if the time was over first.
@@ -565,7 +570,7 @@ class Scheduler:
         if self.aborting:
             raise _Abandon
         if task is None:
-            # The body or the check: nobody else runs, so that nobody can wake it.
+            # The body or the check: no other thread runs, so that none can wake it.
             if timeout_s is not None:
                 self.clock += timeout_s
                 return False
@@ -593,7 +598,7 @@ class Scheduler:
         return not timed_out
 
     def wake_all(self, waiters: Waiters) -> None:
-        """Let all go on who wait in `waiters`."""
+        """Wake all threads in `waiters`."""
         while waiters:
             self._wake(waiters.pop(0))
 
@@ -608,7 +613,7 @@ class Scheduler:
         runnable.insert(position, task)
 
     def finished(self, task: Task) -> None:
-        """The last thing that a thread does."""
+        """End the calling thread: its last step."""
         task.over = True
         worker, task.worker = task.worker, None
         if task in self._runnable:
@@ -655,7 +660,7 @@ class Scheduler:
 
     def _too_long(self) -> None:
         if self.aborting:
-            # Somebody catches what shall unwind it.
+            # Some code catches the error that unwinds it.
             self._limit = self._steps + 1000
             raise _Abandon
         self._failed(Kind.LIVELOCK, f"no end after {self.max_steps} steps\n{self._stacks()}")
@@ -668,7 +673,7 @@ class Scheduler:
         self._abort()
 
     def _abort(self) -> None:
-        """Have all threads unwound; what they do meanwhile is not part of the run."""
+        """Unwind all threads; their work meanwhile is not part of the run."""
         self.aborting = True
         self._at = -1
         self._limit = self._steps + 1000
@@ -680,7 +685,7 @@ class Scheduler:
             f"no progress for {self.stuck_s} s: a lock that was made before the exploration, or a "
             f"call that blocks by itself\n{stacks}",
         )
-        # Its threads cannot be had back. They are left to themselves, and new ones are made.
+        # Its threads cannot be recovered. They are left alone, and new ones are made.
         self._idle = []
         self._done = _allocate()
         self._done.acquire()

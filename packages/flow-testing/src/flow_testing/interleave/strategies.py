@@ -1,4 +1,4 @@
-"""Which schedules are run, and in which order."""
+"""The choice of schedules, and their order."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from flow_testing.interleave.scheduler import Plan, Run, Task
 __all__ = ["BOUND_VARIABLE", "PCT", "Exhaustive", "Random", "Search", "Strategy", "bound"]
 
 BOUND_VARIABLE = "FLOW_INTERLEAVE_BOUND"
-"""The environment variable that says how many preemptions tests try."""
+"""The environment variable with the number of preemptions that tests try."""
 
 
 def bound(default: int = 2) -> int:
-    """How many preemptions to try: what `BOUND_VARIABLE` says, or else `default`.
+    """Return the number of preemptions to try: that of `BOUND_VARIABLE`, or else `default`.
 
     Raises:
         ValueError: if the variable is not an int of at least 0.
@@ -34,27 +34,27 @@ def bound(default: int = 2) -> int:
 
 
 class Search(Protocol):
-    """A search under way: gives plans, and learns how they went."""
+    """A search under way: makes plans, and learns from the runs."""
 
     @abstractmethod
     def next(self) -> Plan | None:
-        """The next run, or None when there are no more."""
+        """Return the next plan, or None when there are no more."""
         ...
 
     @abstractmethod
     def done(self, run: Run) -> None:
-        """Take note of how the last run went."""
+        """Learn from the last run."""
         ...
 
     @property
     @abstractmethod
     def exhausted(self) -> bool:
-        """Whether all schedules that exist within the bounds were run."""
+        """Return whether all schedules within the bounds were run."""
         ...
 
 
 class Strategy(Protocol):
-    """How to search for a schedule that fails."""
+    """A way to search for a schedule that fails."""
 
     __slots__ = ()
 
@@ -70,15 +70,14 @@ class Exhaustive(Strategy):
     """All schedules with at most so many preemptions, those with the fewest first.
 
     The turn passes for free when the running thread blocks or ends; taking it from a thread that
-    could go on is a preemption. Most bugs need one or two (iterative context bounding: Musuvathi
+    could continue is a preemption. Most bugs need one or two (iterative context bounding: Musuvathi
     and Qadeer, 2007).
 
     Args:
-        preemptions: the most in one run; None takes what `bound` says, which is 2 if nothing else
-            is set.
-        prune: whether to leave out schedules that can have no other outcome than one that is run:
-            switches at steps where threads do not conflict, and a preemption that the others do not
-            make use of. Without it there are many times more.
+        preemptions: the most in one run; None takes the result of `bound`, which is 2 by default.
+        prune: whether to leave out schedules whose outcome is that of another one: switches at
+            steps where threads do not conflict, and a preemption that the others do not use.
+            Without it there are many times more.
     """
 
     preemptions: int | None = None
@@ -115,7 +114,7 @@ class _ExhaustiveSearch:
 
     def done(self, run: Run) -> None:
         if run.conflicts_grew and self._prune:
-            # Steps that looked private before were passed over: begin again.
+            # Steps that looked private before were skipped: begin again.
             self._begin()
             return
         plan = run.plan
@@ -126,7 +125,7 @@ class _ExhaustiveSearch:
             cost = preemptions + preempts
             if cost <= self._bound:
                 if resumed is not None:
-                    # The same comes of preempting one step later, which another run does.
+                    # Preempting one step later has the same effect, and another run does that.
                     if step >= resumed[1]:
                         break
                     others = [thread for thread in others if thread != resumed[0]]  # noqa: PLW2901
@@ -148,7 +147,7 @@ class PCT(Strategy):
     threads there are (Burckhardt, Kothari, Musuvathi and Nagarakatte, 2010).
 
     Args:
-        depth: how many steps must come in an order of their own; at least 1.
+        depth: how many steps must come in a certain order; at least 1.
         runs: how many to try.
         seed: for the random numbers; the same seed, the same runs.
     """
@@ -163,7 +162,7 @@ class PCT(Strategy):
 
 
 class _Sampling:
-    """So many runs, each decided at random."""
+    """A number of runs, each decided at random."""
 
     __slots__ = ("_left",)
 
@@ -223,12 +222,12 @@ class _PCTSearch(_Sampling):
 @final
 @dataclass(frozen=True, slots=True)
 class Random(Strategy):
-    """At each step, any thread that can go on.
+    """Any ready thread, at each step.
 
     Args:
         runs: how many to try.
         seed: for the random numbers; the same seed, the same runs.
-        switch: how likely a switch is where the running thread could go on, from 0 to 1.
+        switch: the probability of a switch where the running thread could continue, from 0 to 1.
     """
 
     runs: int = 1000

@@ -1,8 +1,8 @@
-"""Where the code under test does something that other threads can see, found in its instructions.
+"""Finds the instructions of the code under test whose effects other threads can see.
 
 Each code object is decoded once, to a table of the offsets that matter; `sys.monitoring` is told to
-forget all others, so that they cost nothing. Calls are looked at when they happen: only then is it
-known that a method of a C container is called, and on what.
+forget all others, so that they cost nothing. Calls are checked when they happen: only then the
+called method of a C container, and the container, are known.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from flow_testing.interleave.scheduler import Point, Scheduler
 __all__ = ["GENERATED", "Tracer", "check_supported"]
 
 GENERATED: Final = "<flow "
-"""How the file names of generated loops begin."""
+"""The prefix of the file names of generated loops."""
 
 _VOLATILE: Final = frozenset({"gi_running", "gi_suspended", "gi_frame", "cr_running", "ag_running"})
 """Attributes of generators that change while they run."""
@@ -50,9 +50,9 @@ _RESUMES: Final = frozenset({"send", "throw", "close", "__next__"})
 _C_NAMES: Final = frozenset(
     name for kind in (*_CONTAINERS, GeneratorType) for name in dir(kind)
 ) | frozenset(dir(builtins))
-"""How functions in C that are of interest are called, other than by a local variable."""
+"""The names of relevant functions in C, as called other than by a local variable."""
 
-# What an instruction does to a container that is not known; True if it writes.
+# The effect of an instruction on an unknown container; True if it writes.
 _ON_CONTAINERS: Final = {
     "BINARY_SUBSCR": False,  # from Python 3.14 on, a BINARY_OP
     "BINARY_SLICE": False,
@@ -83,7 +83,7 @@ _NAMED: Final = {
 }
 
 
-def _monitoring() -> Any:  # Any: to the type checker of Python 3.11 there is no sys.monitoring
+def _monitoring() -> Any:  # Any: for the type checker of Python 3.11 there is no sys.monitoring
     return vars(sys)["monitoring"]
 
 
@@ -106,9 +106,9 @@ class Tracer:
 
     Args:
         scheduler: gets the points.
-        files: what is under test.
-        exclude: how the names of files begin that are not, though they are in `files`.
-        entries: of excluded files, the functions to enter which is a step all the same.
+        files: the files under test.
+        exclude: the prefixes of file names to leave out, though they are in `files`.
+        entries: the functions of excluded files whose calls are steps all the same.
     """
 
     def __init__(
@@ -127,17 +127,17 @@ class Tracer:
         self._codes: list[CodeType] = []
         self._tool = -1
         self.entered = False
-        """Set when a thread of a run enters a function that was not entered before."""
+        """Set when a thread of a run enters a function for the first time."""
 
     def under_test(self, code: CodeType) -> bool:
-        """Whether `code` is traced."""
+        """Return whether `code` is traced."""
         file = code.co_filename
         if code.co_name in self._entries.get(file, ()):
             return True
         return file in self._files or file.startswith(GENERATED)
 
     def decode(self, code: CodeType) -> dict[int, Point]:
-        """The offsets of `code` at which other threads can see what happens next."""
+        """Return the offsets of `code` at which other threads can see the next effect."""
         scheduler, names = self._scheduler, self._names
         points: dict[int, Point] = {}
         file = code.co_filename
@@ -270,7 +270,7 @@ class Tracer:
                 return disable
             if get_ident() != scheduler.ident:
                 return None
-            kind = cast("type[object]", type(called))  # of Any it is not known
+            kind = cast("type[object]", type(called))  # for Any it is not known
             if kind is BuiltinFunctionType:
                 target: object = called.__self__
             elif kind is MethodDescriptorType or kind is WrapperDescriptorType:
@@ -297,10 +297,10 @@ class Tracer:
 
 
 def boring_calls(code: CodeType) -> frozenset[int]:
-    """The offsets of calls that cannot be of a function in C that works on a container.
+    """Return the offsets of calls that cannot be of a function in C that works on a container.
 
-    What is called is found by following the stack from instruction to instruction. Where that is
-    not certain, the call is looked at when it happens.
+    The callee is found by following the stack from instruction to instruction. Where that is not
+    certain, the call is checked when it happens.
     """
     found: set[int] = set()
     stack: list[str | None] = []
@@ -343,7 +343,7 @@ def boring_calls(code: CodeType) -> frozenset[int]:
 
 
 def _pushes(instruction: dis.Instruction | None) -> str | None:
-    """The local variable that `instruction` leaves on top of the stack."""
+    """Return the local variable that `instruction` leaves on top of the stack."""
     if instruction is None or not instruction.opname.startswith("LOAD_FAST"):
         return None
     # Some instructions push two, and the last is on top.
@@ -351,7 +351,7 @@ def _pushes(instruction: dis.Instruction | None) -> str | None:
 
 
 def _path(earlier: dis.Instruction | None, last: dis.Instruction | None) -> tuple[str, ...]:
-    """How to find again what the two instructions have pushed: a local variable, or its field."""
+    """Return the path to the object that two instructions push: a local variable, or its field."""
     local = _pushes(last)
     if local is not None:
         return (local,)
@@ -362,7 +362,7 @@ def _path(earlier: dis.Instruction | None, last: dis.Instruction | None) -> tupl
 
 
 def _may_be_container(tested: dis.Instruction | None, names: Names) -> bool:
-    """Whether the truth of what `tested` has pushed may be the length of a shared container.
+    """Return whether the object that `tested` pushes may be a shared container, tested by length.
 
     A field that is stored again after construction holds a plain value, or a container that is
     replaced as a whole: then the load itself is the step that others can see.

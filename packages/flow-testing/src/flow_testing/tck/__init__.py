@@ -1,4 +1,4 @@
-"""The Reactive Streams 1.0.4 rules as classes of pytest tests: subclass one, and it is collected.
+"""The Reactive Streams 1.0.4 rules as classes of pytest tests: subclass one to run them.
 
 >>> import flow_core as flow
 >>> from flow_core.protocols import Publisher

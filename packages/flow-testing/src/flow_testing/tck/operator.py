@@ -1,4 +1,4 @@
-"""The rules of operators: those of publishers, and what they owe to their upstream."""
+"""The rules of operators: those of publishers, and their duties to their upstream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class OperatorVerification(PublisherVerification[R], Generic[R]):
-    """What every operator must do. Subclass it, and override `apply`.
+    """The duties of every operator. Subclass it, and override `apply`.
 
     >>> class TestPlusOne(OperatorVerification[int]):
     ...     def apply(self, flow: Flow[int]) -> Flow[int]:
@@ -35,7 +35,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     Attributes:
         passes_errors: whether it fails with the very error of its upstream.
-        goes_on: whether it runs on without subscribers, so that no cancel reaches its upstream.
+        goes_on: whether it continues without subscribers, so that no cancel reaches its upstream.
     """
 
     passes_errors: bool = True
@@ -44,11 +44,14 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     @abstractmethod
     def apply(self, flow: Flow[int]) -> Flow[R]:
-        """The operator behind a flow of ints."""
+        """Return the operator behind a flow of ints."""
         raise NotImplementedError(f"{type(self).__name__} must have apply(flow)")
 
     def upstream(self, count: int) -> Flow[int]:
-        """A flow of ints of which the operator makes `count` items; so many, if not overridden."""
+        """Return a flow of ints of which the operator makes `count` items.
+
+        By default, of `count` ints.
+        """
         return sources.range(count)
 
     @override
@@ -68,7 +71,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
         upstream = TestPublisher[int]()
         subscriber = self._start(self.apply(Flow(upstream)), 1)
         if not upstream.subscribed:
-            return  # it has not come to its upstream, as take(0) never does
+            return  # it has not subscribed to its upstream, like take(0)
         second = upstream.subscribe_again()
         self.eventually(
             lambda: second.cancelled, lambda: "the second subscription was not cancelled"
@@ -116,7 +119,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     @rule(items=-1)
     def test_spec206_a_cancel_reaches_the_upstream(self) -> None:
-        """§2.6: a subscriber that leaves makes the operator leave its upstream."""
+        """§2.6: a subscriber that cancels makes the operator cancel its upstream."""
         upstream = TestPublisher[int]()
         subscriber = self._start(self.apply(Flow(upstream)), 1)
         self.settle()
@@ -163,7 +166,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     @rule(items=-1)
     def test_the_upstream_is_at_home_where_the_subscriber_is(self) -> None:
-        """The loop of `CoreSubscriber.home` is handed on; of several subscribers, the first's."""
+        """The loop of `CoreSubscriber.home` is passed on; of several subscribers, the first's."""
         upstream = _Visited()
         loop = asyncio.new_event_loop()
         try:
@@ -183,7 +186,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
             subscriber = TestSubscriber[R]()
             try:
                 self.apply(sources.from_iterable(_raising(fatal))).subscribe(subscriber)
-            except BaseException as error:  # it is compared
+            except BaseException as error:  # compared below
                 check(error is fatal, f"{error!r} came out instead of {fatal!r}")
             else:
                 raise AssertionError(f"{fatal!r} was swallowed; seen: {subscriber!r}")
@@ -192,7 +195,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
 @final
 class _Visited(Publisher[int]):
-    """Sends nothing, and remembers where its subscribers were at home."""
+    """Sends nothing, and records the homes of its subscribers."""
 
     def __init__(self) -> None:
         self.homes: list[Home | None] = []
@@ -223,4 +226,4 @@ def _closing(closed: list[bool]) -> Iterator[int]:
 
 def _raising(error: BaseException) -> Iterator[int]:
     raise error
-    yield 0  # what makes it a generator
+    yield 0  # this makes it a generator

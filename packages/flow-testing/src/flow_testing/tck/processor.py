@@ -1,4 +1,4 @@
-"""The rules of processors: both sides at once, and what goes through."""
+"""The rules of processors: both sides at once, and the items that pass."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T], Generic[T]):
-    """What a processor must do that passes items on as they are, to one or more subscribers.
+    """The duties of a processor that passes items on as they are, to one or more subscribers.
 
-    Subclass it, and override `create_processor`. It is tried as a publisher, fed by a range of
-    ints; as a subscriber; and as both.
+    Subclass it, and override `create_processor`. The rules are checked with it as a publisher, fed
+    by a range of ints; as a subscriber; and as both.
 
     Attributes:
         requests_alone: whether it requests of its upstream before it has a subscriber.
-        leaves_with_the_last: whether it cancels its upstream when its last subscriber leaves.
+        leaves_with_the_last: whether it cancels its upstream when its last subscriber cancels.
     """
 
     cold: bool = False
@@ -40,19 +40,19 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @abstractmethod
     def create_processor(self) -> Processor[T, T]:
-        """A new processor without upstream and without subscribers."""
+        """Return a new processor without upstream and without subscribers."""
         raise NotImplementedError(f"{type(self).__name__} must have create_processor()")
 
     @override
     def create_publisher(self, count: int) -> Publisher[T]:
-        """A processor that is fed."""
+        """Return a processor that is fed."""
         processor = self.create_processor()
         _items(self, count).subscribe(processor)
         return processor
 
     @override
     def create_failed_publisher(self) -> Publisher[T] | None:
-        """``on_error`` came first of all."""
+        """Return a processor that got ``on_error`` first of all."""
         if self.failure is None:
             return None
         processor = self.create_processor()
@@ -68,7 +68,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @rule(items=100)
     def test_spec401_passes_items_on_as_they_are(self) -> None:
-        """§4.1: what goes in comes out: the identical items, in order, and the end."""
+        """§4.1: the identical items pass, in order, and the end."""
         processor, upstream = self._fed()
         subscriber = self._start(processor, UNBOUNDED)
         items = [self.create_item(n) for n in range(100)]
@@ -140,7 +140,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @rule()
     def test_spec201_requests_for_demand_of_long_ago(self) -> None:
-        """§2.1: it goes on requesting as long as its subscriber has demand left."""
+        """§2.1: it continues to request as long as its subscriber has demand left."""
         processor, upstream = self._fed()
         subscriber = self._start(processor, 1_000)
         for n in range(1_000):
@@ -179,7 +179,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @rule()
     def test_spec205_a_second_upstream_is_cancelled(self) -> None:
-        """§2.5: a processor takes one upstream, and its subscribers hear nothing of another."""
+        """§2.5: a processor takes one upstream, and its subscribers get no signals of another."""
         processor, upstream = self._fed()
         subscriber = self._start(processor, UNBOUNDED)
         second = Link()
@@ -201,7 +201,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
             self._expect(subscriber, 1)
 
     def _fed(self) -> tuple[Processor[T, T], TestPublisher[T]]:
-        """A processor, and the upstream that it is subscribed to."""
+        """Return a processor, and the upstream that it has subscribed to."""
         processor, upstream = self.create_processor(), TestPublisher[T]()
         upstream.subscribe(processor)
         return processor, upstream

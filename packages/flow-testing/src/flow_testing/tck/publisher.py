@@ -32,30 +32,29 @@ __all__ = ["PublisherVerification"]
 T = TypeVar("T")
 
 _STACK = 40
-"""Calls by which the stack may vary between the items of one flow."""
+"""The differences in stack depth that are allowed between the items of one flow."""
 
 
 class PublisherVerification(Verification, Generic[T]):
-    """What every publisher must do. Subclass it, and override `create_publisher`.
+    """The duties of every publisher. Subclass it, and override `create_publisher`.
 
     Attributes:
-        min_items: the fewest items that `create_publisher` can be asked for.
-        max_items: the most items that `create_publisher` can be asked for. Rules that need more are
-            skipped.
+        min_items: the lowest `count` for `create_publisher`.
+        max_items: the highest `count` for `create_publisher`. Rules that need more are skipped.
         max_subscribers: how many subscribers one publisher may have in its life.
         cold: whether every subscriber gets all items, from the first on.
         coordinated: whether an item waits until all subscribers have requested it (lock-step).
         synchronous: whether signals come only on threads that subscribe or request.
-        deterministic: whether two publishers of equally many items give equal items.
-        refcounted: whether a cancelled subscriber is let go of at once, and not only by the
-            garbage collector.
+        deterministic: whether two publishers with the same `count` emit equal items.
+        refcounted: whether a cancelled subscriber is released at once, without the garbage
+            collector.
         in_flight: how many signals may still come after a cancel from within ``on_next``.
         chain: how many items to request one by one from within ``on_next``; the stack must not
             grow with them.
-        conditional: whether it asks conditional subscribers by ``try_on_next``; None for unknown.
+        conditional: whether it calls ``try_on_next`` of conditional subscribers; None for unknown.
         fusable: the fusion modes that it grants, with THREAD_BOUNDARY if also across threads; None
-            for unknown. Whatever it is, what is granted has to keep the rules.
-        failure: the very error that the failed publisher fails with; None for unknown.
+            for unknown. In any case, what it grants has to keep the rules.
+        failure: the error of the failed publisher, this very object; None for unknown.
     """
 
     min_items: int = 0
@@ -74,11 +73,11 @@ class PublisherVerification(Verification, Generic[T]):
 
     @abstractmethod
     def create_publisher(self, count: int) -> Publisher[T]:
-        """A new publisher of exactly `count` items, which completes after them."""
+        """Return a new publisher of exactly `count` items, which completes after them."""
         raise NotImplementedError(f"{type(self).__name__} must have create_publisher(count)")
 
     def create_failed_publisher(self) -> Publisher[T] | None:
-        """A new publisher that fails without an item and without demand, or None."""
+        """Return a new publisher that fails without an item and without demand, or None."""
         return None
 
     @override
@@ -248,7 +247,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=10)
     def test_spec108_a_cancel_within_on_next_stops_the_signals(self) -> None:
-        """§1.8: a cancelled subscriber is signalled no more, although it had demand."""
+        """§1.8: a cancelled subscriber gets no more signals, although it had demand."""
 
         def cancel_at_the_second(subscriber: TestSubscriber[T], item: T) -> None:
             if len(subscriber.items) == 2:
@@ -366,7 +365,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3, subscribers=2)
     def test_spec111_a_cancel_concerns_no_other_subscriber(self) -> None:
-        """§1.11: a subscriber that cancels takes nothing from another one."""
+        """§1.11: a subscriber that cancels takes no items from another one."""
         publisher = self.create_publisher(3)
         first, second = self._start(publisher, 0), self._start(publisher, 0)
         first.cancel()
@@ -374,7 +373,7 @@ class PublisherVerification(Verification, Generic[T]):
         self._completes(second, 3)
         self._silent(first)
 
-    # -- §2: what a publisher must bear from a subscriber
+    # -- §2: acts of a subscriber that a publisher must tolerate
 
     @rule(items=1)
     def test_spec213_no_item_is_none(self) -> None:
@@ -387,7 +386,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3)
     def test_spec213_a_subscriber_that_raises_counts_as_cancelled(self) -> None:
-        """§2.13: a subscriber that raises is signalled no more, not even the end."""
+        """§2.13: a subscriber that raises gets no more signals, not even the end."""
         subscriber = _Raising[T](LookupError("raised by the subscriber"))
         with recorded_drops():
             try:
@@ -413,7 +412,7 @@ class PublisherVerification(Verification, Generic[T]):
             with recorded_drops():
                 try:
                     publisher.subscribe(subscriber)
-                except BaseException as error:  # it is compared
+                except BaseException as error:  # compared below
                     check(error is fatal, f"{error!r} came out instead of {fatal!r}")
                 else:
                     raise AssertionError(f"{fatal!r} was swallowed")
@@ -467,7 +466,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3)
     def test_spec306_requests_after_cancel_do_nothing(self) -> None:
-        """§3.6: after a cancel, requests are no-ops: the wrong ones, too."""
+        """§3.6: after a cancel, requests are no-ops: wrong ones, too."""
         subscriber = self._start(self.create_publisher(3), 1)
         self._expect(subscriber, 1)
         subscriber.cancel()
@@ -544,7 +543,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=1)
     def test_spec309_a_request_of_no_int_raises(self) -> None:
-        """A demand that is not an int is a mistake in the program: TypeError, and no effect."""
+        """A demand that is not an int is an error in the program: TypeError, and no effect."""
         subscriber = self._start(self.create_publisher(1), 0)
         for amount in ("1", 1.0, None):
             try:
@@ -558,7 +557,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=10)
     def test_spec312_a_cancel_from_another_thread_stops_the_signals(self) -> None:
-        """§3.12: a cancel makes the publisher stop signalling, also while it is at it."""
+        """§3.12: a cancel makes the publisher stop its signals, even in the middle of them."""
         cancelled = False
 
         def cancel_elsewhere(subscriber: TestSubscriber[T], item: T) -> None:
@@ -603,7 +602,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=1)
     def test_spec313_cancel_without_demand_lets_go_of_the_subscriber(self) -> None:
-        """§3.13: a subscriber that has requested nothing is let go of, too."""
+        """§3.13: a subscriber that has requested nothing is released, too."""
         publisher = self.create_publisher(1)
         subscriber = self._start(publisher, 0)
         subscription = subscriber.subscription
@@ -626,7 +625,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3)
     def test_spec317_demand_is_capped_within_on_next(self) -> None:
-        """§3.17: sums beyond 2**63 - 1 are not error within ``on_next``, either."""
+        """§3.17: sums beyond 2**63 - 1 are not an error within ``on_next``, either."""
 
         def ask(subscriber: TestSubscriber[T], item: T) -> None:
             subscriber.request(UNBOUNDED)
@@ -659,7 +658,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=-1)
     def test_f23_fusion_is_granted_within_what_was_asked(self) -> None:
-        """F23: for each of the eight questions, the answer is NONE, SYNC or ASYNC, as asked."""
+        """F23: for each of the eight questions, the answer is NONE, SYNC or ASYNC, as requested."""
         for bits in range(8):
             asked = Fusion(bits)
             _, granted = self._negotiate(self.create_publisher(self.min_items), asked)
@@ -741,7 +740,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(failing=True)
     def test_f25_sync_fusion_raises_the_error(self) -> None:
-        """F25: what fails is raised by ``poll``, as the identical object."""
+        """F25: ``poll`` raises the error, as the identical object."""
         subscriber = TestSubscriber[T](0, fusion=Fusion.SYNC)
         self._failed().subscribe(subscriber)
         self._subscribed(subscriber)
@@ -751,7 +750,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3)
     def test_f26_async_fusion_polls_what_would_be_pushed(self) -> None:
-        """F26: woken by ``on_next(EMPTY)``, the same items in the same order."""
+        """F26: after a wake-up by ``on_next(EMPTY)``, the same items in the same order."""
         subscriber = self._fused_to(self.create_publisher(3), Fusion.ASYNC)
         if subscriber is None:
             return
@@ -780,7 +779,7 @@ class PublisherVerification(Verification, Generic[T]):
         )
 
     def _expect(self, subscriber: TestSubscriber[T], count: int) -> None:
-        """So many items and no more."""
+        """Check for exactly `count` items and no more."""
         subscriber.await_items(count, self.timeout_s)
         self.settle()
         got = len(subscriber.items)
@@ -788,7 +787,7 @@ class PublisherVerification(Verification, Generic[T]):
         subscriber.assert_rules_kept()
 
     def _completes(self, subscriber: TestSubscriber[T], count: int) -> list[T]:
-        """So many items and then the end, for which there may be one more request."""
+        """Check for `count` items and then the end, for which there may be one more request."""
         subscriber.await_items(count, self.timeout_s)
         self.settle()
         if not subscriber.terminated:
@@ -799,7 +798,7 @@ class PublisherVerification(Verification, Generic[T]):
         return subscriber.items
 
     def _fails(self, subscriber: TestSubscriber[T]) -> BaseException | None:
-        """No item, and the error."""
+        """Check that there is no item, and return the error."""
         subscriber.await_terminal(self.timeout_s)
         self.settle()
         expected = BaseException if self.failure is None else self.failure
@@ -807,7 +806,7 @@ class PublisherVerification(Verification, Generic[T]):
         return subscriber.error
 
     def _silent(self, subscriber: TestSubscriber[T]) -> None:
-        """Nothing has come since the cancel, or no more than what may be in flight."""
+        """Check that nothing has come since the cancel, or no more than the signals in flight."""
         self.settle()
         late = subscriber.late
         check(
@@ -850,7 +849,7 @@ class PublisherVerification(Verification, Generic[T]):
         return subscriber
 
     def _is_gone(self, gone: weakref.ref[TestSubscriber[T]], *kept: object) -> None:
-        """The subscriber is no more, while `kept`, which could refer to it, still is."""
+        """Check that the subscriber is gone, while `kept`, which could refer to it, still lives."""
 
         def is_gone() -> bool:
             if not self.refcounted:
@@ -868,13 +867,13 @@ class PublisherVerification(Verification, Generic[T]):
     def _negotiate(
         self, publisher: Publisher[T], asked: Fusion
     ) -> tuple[QueueSubscription[T] | None, Fusion]:
-        """What is granted when `asked` is asked in ``on_subscribe``."""
+        """Return the granted mode for a request of `asked` in ``on_subscribe``."""
         asking = _Asking[T](asked)
         publisher.subscribe(asking)
         return asking.queue, asking.granted
 
     def _fused_to(self, publisher: Publisher[T], mode: Fusion) -> TestSubscriber[T] | None:
-        """A subscriber that was granted `mode`, or None if it was not."""
+        """Return a subscriber that was granted `mode`, or None if it was not."""
         subscriber = TestSubscriber[T](0, fusion=mode)
         publisher.subscribe(subscriber)
         self._subscribed(subscriber)
@@ -883,7 +882,7 @@ class PublisherVerification(Verification, Generic[T]):
 
 @final
 class _Asking(CoreSubscriber[T]):
-    """Asks for one mode of fusion, and takes nothing."""
+    """Requests one mode of fusion, and takes nothing."""
 
     __slots__ = ("_asked", "granted", "queue")
 
@@ -913,7 +912,7 @@ class _Asking(CoreSubscriber[T]):
 
 @final
 class _Raising(Subscriber[T], Generic[T]):
-    """A stranger, no `CoreSubscriber`: requests everything, and raises in ``on_next``."""
+    """A foreign subscriber, not a `CoreSubscriber`: requests everything, raises in ``on_next``."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -940,7 +939,7 @@ class _Raising(Subscriber[T], Generic[T]):
 
 @final
 class _Greedy(TestSubscriber[T]):
-    """Requests more than there can be, before anything can be sent."""
+    """Requests more than can exist, before anything can be sent."""
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -951,7 +950,7 @@ class _Greedy(TestSubscriber[T]):
 
 @final
 class _Chain(CoreSubscriber[T]):
-    """Requests item after item from within ``on_next``, and looks at the stack."""
+    """Requests item after item from within ``on_next``, and measures the stack."""
 
     __slots__ = ("_subscription", "count", "deepest", "ended", "error", "first", "nones")
 
@@ -976,7 +975,7 @@ class _Chain(CoreSubscriber[T]):
         subscription = self._subscription
         if subscription is None:
             return
-        # A stack that grows is seen long before the end, and before Python's own limit.
+        # A growing stack shows long before the end, and before Python's own limit.
         if count < 200 or count % 1_000 == 0:
             depth = stack_depth()
             self.first = self.first or depth
@@ -999,7 +998,7 @@ class _Chain(CoreSubscriber[T]):
 
 def _queue_of(subscriber: TestSubscriber[T]) -> QueueSubscription[T] | None:
     subscription = subscriber.subscription
-    # Of the subscriber's items: a subscription says nothing about their type.
+    # Any: a subscription does not know the type of its items.
     return (
         cast("QueueSubscription[T]", subscription)
         if isinstance(subscription, QueueSubscription)

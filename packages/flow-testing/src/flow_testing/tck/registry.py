@@ -1,9 +1,10 @@
 """The verifications, run over all operators and sources that a package registers.
 
-A recipe says how to make a flow of so many items with an operator or a source. Operators that have
-a `StageCase` get theirs from it, by looking at what the case makes of lists; for the others a line
-is added to `OPERATORS` or `SOURCES`, or to `EXEMPT` with the reason. What has neither is named by
-`without_recipe`, and fails the core's tests. Other packages do the same with tables of their own.
+A recipe makes a flow of a given number of items with an operator or a source. Operators that have a
+`StageCase` get theirs from it, from the case's results for lists; for the others a line is added to
+`OPERATORS` or `SOURCES`, or to `EXEMPT` with the reason. `without_recipe` names operators and
+sources with neither, which fail the core's tests. Other packages do the same with tables of their
+own.
 """
 
 from __future__ import annotations
@@ -72,14 +73,14 @@ _AnyFlow = Flow[Any]
 @final
 @dataclass(frozen=True)
 class OperatorRecipe:
-    """How to make a flow of so many items with an operator.
+    """A way to make a flow of a given number of items with an operator.
 
     Args:
-        name: that of the operator's record; with a blank and something else for a second recipe.
+        name: the name of the operator's record; for a second recipe, with a blank and a suffix.
         apply: puts the operator behind a flow of ints. By default it makes one item of each.
-        upstream: the ints of which the operator makes so many items.
-        hidden: whether to try it behind a source that is not an iterator, too.
-        hidden_fusable: what it grants there, if `facts` say what it grants otherwise.
+        upstream: returns the ints of which the operator makes so many items.
+        hidden: whether to run it behind a source that is not an iterator, too.
+        hidden_fusable: the fusion that it grants there, if different from that in `facts`.
         facts: other attributes of `OperatorVerification`, such as ``max_items`` or ``quiet_s``.
         settle: see `Verification.settle`; None for its default.
     """
@@ -96,10 +97,10 @@ class OperatorRecipe:
 @final
 @dataclass(frozen=True)
 class SourceRecipe:
-    """How to make a flow of so many items with a source.
+    """A way to make a flow of a given number of items with a source.
 
     Args:
-        name: that of the source's record; with a blank and something else for a second recipe.
+        name: the name of the source's record; for a second recipe, with a blank and a suffix.
         create: makes a flow of so many items; None if the source has no items.
         fail: makes a flow that fails with this error, without demand; None if it cannot.
         facts: other attributes of `PublisherVerification`, such as ``max_items`` or ``quiet_s``.
@@ -154,7 +155,7 @@ def _future(result: int | None, error: BaseException | None = None) -> Future[in
 
 @final
 class _AsyncInts:
-    """Ints for ``async for``, anew for each one who asks."""
+    """Ints for ``async for``, from the start for each iteration."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -192,7 +193,7 @@ class _Foreign(Publisher[Any]):
 
 @cache
 def _folder() -> Path:
-    """A folder that is gone when the process ends."""
+    """Return a folder that is removed when the process ends."""
     folder = TemporaryDirectory(prefix="flow-tck-")
     atexit.register(folder.cleanup)
     return Path(folder.name)
@@ -274,7 +275,7 @@ OPERATORS: Final[Sequence[OperatorRecipe]] = (
     OperatorRecipe("lift", lambda flow: flow.pipe(lift("passing", _Passing)), hidden=False),
     OperatorRecipe("serialize", lambda flow: flow.pipe(serialize())),
 )
-"""For the core's operators that have no `StageCase`. One line each."""
+"""The recipes for the core's operators that have no `StageCase`. One line each."""
 
 SOURCES: Final[Sequence[SourceRecipe]] = (
     SourceRecipe("range", sources.range),
@@ -347,7 +348,7 @@ SOURCES: Final[Sequence[SourceRecipe]] = (
         facts=_IN_A_LOOP,
     ),
 )
-"""For the core's sources. One line each, or more where a source has several ways to work."""
+"""The recipes for the core's sources. One line each, or more for several ways to work."""
 
 EXEMPT: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -366,14 +367,14 @@ FACTS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
         "zip_with_iterable": {"max_items": 4},  # the other iterable ends
     }
 )
-"""What the `StageCase` of an operator cannot tell, by the operator's name. An operator that does
-not fail with its upstream's error has ``passes_errors`` False here."""
+"""Facts that the `StageCase` of an operator cannot tell, by the operator's name. An operator that
+does not fail with its upstream's error has ``passes_errors`` False here."""
 
 
 # -- recipes out of cases
 
 _STARTS: Final = ((0, 1), (0, 2), (1, 4), (4, 1), (1, 0), (0, 0))
-"""The ints that are tried before a case: where they start, and by how much they grow."""
+"""The ints that are tried before a case: their start, and their step."""
 
 _WINDOW: Final = 25
 _FAR: Final = 1_200
@@ -396,7 +397,7 @@ class _Fit:
         return UNBOUNDED if self.period else max(self.lengths)
 
     def ints(self, count: int) -> Iterable[int]:
-        """The ints of which the case makes `count` items."""
+        """Return the ints of which the case makes `count` items."""
         known = max(self.lengths)
         length = self.lengths.get(count, self.lengths[known] + (count - known) * self.period)
         if self.step:
@@ -404,12 +405,12 @@ class _Fit:
         return [self.start] * length
 
     def worth(self) -> tuple[bool, int, int]:
-        """The more, the better it serves: one for one, many items, few at least."""
+        """Return how well it serves: one for one, many items, few at least."""
         return self.period == 1, self.most, -min(self.lengths)
 
 
 def _fit(case: StageCase, start: int, step: int) -> _Fit | None:
-    """What comes out of a case for ints of this kind, or None if some number never does."""
+    """Return the fit of a case for ints of this kind, or None if some number never comes."""
 
     def made(length: int) -> int:
         return len(case.model([start + n * step for n in range(length)]))
@@ -423,7 +424,7 @@ def _fit(case: StageCase, start: int, step: int) -> _Fit | None:
         lengths.setdefault(count, length)
         before = count
     known = sorted(lengths.items())
-    # The last two numbers of items tell how it goes on, and a long way off it is tried.
+    # The last two numbers of items tell the period, and a far number checks it.
     period = known[-1][1] - known[-2][1] if len(known) > 2 else 0
     fit = _Fit(start, step, lengths, period)
     length = lengths[max(lengths)] + _FAR * period
@@ -431,7 +432,7 @@ def _fit(case: StageCase, start: int, step: int) -> _Fit | None:
 
 
 def _recipe(name: str, cases: Iterable[StageCase]) -> OperatorRecipe | None:
-    """The recipe out of the case that gives most."""
+    """Return the recipe from the case that serves best."""
     fits = [
         (fit, case)
         for case in cases
@@ -449,9 +450,9 @@ def _recipe(name: str, cases: Iterable[StageCase]) -> OperatorRecipe | None:
 
 
 def _shape(recipe: OperatorRecipe) -> object:
-    """What decides how a run of stages deals with an upstream that is not an iterator.
+    """Return what decides how a run of stages works with an upstream that is not an iterator.
 
-    Stages of one shape share all of it but their own text, so that one of them is tried there.
+    Stages of one shape share everything but their own text, so that one of them is tried there.
     """
     templates = [stage.template for stage in stages_of(recipe.apply(sources.empty()))]
     if not templates:
@@ -464,11 +465,11 @@ def operator_recipes(
     table: Iterable[OperatorRecipe] = OPERATORS,
     cases: Iterable[StageCase] = STAGE_CASES,
 ) -> list[OperatorRecipe]:
-    """A recipe for each operator that `distribution` registers, if there is a case or a line.
+    """Return a recipe for each operator of `distribution` that has a case or a line.
 
     Args:
-        distribution: whose operators.
-        table: the recipes that are written down; those go before `cases`.
+        distribution: the package.
+        table: the written recipes; they go before `cases`.
         cases: examples whose names begin with an operator's.
     """
     recipes = list(table)
@@ -492,11 +493,11 @@ def recipes_of(
     at: Callable[[OperatorCase], Surroundings],
     settle: Callable[[], object] | None = None,
 ) -> list[OperatorRecipe]:
-    """The recipes of all cases whose items can be counted.
+    """Return the recipes of all cases whose items can be counted.
 
     Args:
-        cases: of operators, and of sources of other flows.
-        at: what a case runs on.
+        cases: cases of operators, and of sources of other flows.
+        at: the surroundings of a case.
         settle: for those in an event loop; see `Verification.settle`.
     """
 
@@ -517,11 +518,11 @@ def without_recipe(
     recipes: Iterable[OperatorRecipe | SourceRecipe],
     exempt: Iterable[str] = (),
 ) -> list[str]:
-    """The operators and sources that `distribution` registers and nobody tries.
+    """Return the operators and sources that `distribution` registers and no recipe checks.
 
     Args:
-        distribution: whose.
-        recipes: those that are tried.
+        distribution: the package.
+        recipes: the recipes.
         exempt: the names of those that need not be.
     """
     known = {_operator_of(recipe.name) for recipe in recipes} | set(exempt)
@@ -529,7 +530,7 @@ def without_recipe(
 
 
 def _registered(distribution: str) -> tuple[list[str], list[str]]:
-    """The names of the operators and of the sources of `distribution`."""
+    """Return the names of the operators and of the sources of `distribution`."""
     host = PluginHost()
     return (
         [n for n, found in host.operators.items() if found.plugin.distribution == distribution],
@@ -546,7 +547,7 @@ def _operator_of(name: str) -> str:
 
 
 class _ByRecipe(Verification):
-    """Repeats each test for each recipe that it can be tried with.
+    """Repeats each test for each recipe that applies to it.
 
     Attributes:
         known_bugs: why a test must fail today; by ``test_name[recipe]``, with ``*`` and ``?``.
@@ -559,7 +560,7 @@ class _ByRecipe(Verification):
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Called by pytest when it collects: once for each test, which `metafunc` describes."""
         test = metafunc.function.__name__
-        parameters: list[Any] = []  # Any: pytest does not say what pytest.param makes
+        parameters: list[Any] = []  # Any: pytest does not type the result of pytest.param
         for name, use in self.variants():
             tried = type(self)()
             use(tried)
@@ -582,7 +583,7 @@ class _ByRecipe(Verification):
         request.param(self)
 
     def variants(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
-        """The names of the recipes, and functions that put them into a fresh object."""
+        """Return the names of the recipes, and functions that put them into a fresh object."""
         raise NotImplementedError
 
     @override
@@ -608,13 +609,13 @@ class OperatorsVerification(_ByRecipe, OperatorVerification[Any]):
     """
 
     recipes: ClassVar[Iterable[OperatorRecipe]] = ()
-    chain: int = 2_000  # of each of many; a stack that grows is seen after a few
+    chain: int = 2_000  # for each of many: a growing stack shows after a few
     refcounted: bool = True
     _operator: OperatorRecipe
     _hides: bool = False
 
     def variants(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
-        """Each recipe, as it is and behind a source that is not an iterator."""
+        """Return each recipe, as it is and behind a source that is not an iterator."""
         for recipe in self.recipes:
             for hides in (False, True) if recipe.hidden else (False,):
                 yield (
@@ -623,7 +624,7 @@ class OperatorsVerification(_ByRecipe, OperatorVerification[Any]):
                 )
 
     def use(self, recipe: OperatorRecipe, hides: bool) -> None:
-        """Try `recipe` from now on; behind a hidden source, if `hides`."""
+        """Check `recipe` from now on; behind a hidden source, if `hides`."""
         self._operator, self._hides = recipe, hides
         self._take(recipe.facts, recipe.settle)
         if hides and "fusable" in recipe.facts:
@@ -650,21 +651,21 @@ class _Captured(Publisher[int]):
 
 
 class OperatorsAsSubscribersVerification(_ByRecipe, SubscriberVerification[int]):
-    """The rules of `SubscriberVerification`, for what each of `recipes` puts behind its upstream.
+    """The rules of `SubscriberVerification`, for the operator of each of `recipes`.
 
-    With a subscriber of its own that requests everything.
+    Its subscriber requests everything.
     """
 
     recipes: ClassVar[Iterable[OperatorRecipe]] = ()
     _operator: OperatorRecipe
 
     def variants(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
-        """Each recipe."""
+        """Return each recipe."""
         for recipe in self.recipes:
             yield recipe.name, partial(OperatorsAsSubscribersVerification.use, recipe=recipe)
 
     def use(self, recipe: OperatorRecipe) -> None:
-        """Try `recipe` from now on."""
+        """Check `recipe` from now on."""
         self._operator = recipe
         known = {name: fact for name, fact in recipe.facts.items() if hasattr(type(self), name)}
         self._take(known, recipe.settle)
@@ -682,18 +683,18 @@ class SourcesVerification(_ByRecipe, PublisherVerification[Any]):
     """The rules of `PublisherVerification`, for each of `recipes`."""
 
     recipes: ClassVar[Iterable[SourceRecipe]] = ()
-    chain: int = 2_000  # of each of many; a stack that grows is seen after a few
+    chain: int = 2_000  # for each of many: a growing stack shows after a few
     refcounted: bool = True
     failure: BaseException | None = LookupError("the source's error")
     _source: SourceRecipe
 
     def variants(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
-        """Each recipe."""
+        """Return each recipe."""
         for recipe in self.recipes:
             yield recipe.name, partial(SourcesVerification.use, recipe=recipe)
 
     def use(self, recipe: SourceRecipe) -> None:
-        """Try `recipe` from now on."""
+        """Check `recipe` from now on."""
         self._source = recipe
         self._take(recipe.facts, recipe.settle)
         if recipe.create is None:

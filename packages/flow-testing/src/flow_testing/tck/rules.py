@@ -1,4 +1,4 @@
-"""What all verifications share: how a rule is marked, what it needs, and how a test waits."""
+"""The common part of the verifications: the mark of a rule, its needs, and waiting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ V = TypeVar("V", bound="Verification")
 @final
 @dataclass(frozen=True)
 class Needs:
-    """What a rule needs of the thing that it is tried on.
+    """The needs of a rule.
 
     Args:
         items: a publisher of so many items; -1 for any number; None for none at all.
@@ -49,29 +49,29 @@ class Verification:
     """The base of the verifications.
 
     Attributes:
-        timeout_s: seconds to wait for what must come.
-        quiet_s: seconds to wait for what must not come. 0 is enough where no other thread and no
-            clock signals.
+        timeout_s: seconds to wait for expected signals.
+        quiet_s: seconds to wait for signals that must not come. 0 is enough if no other thread and
+            no clock sends signals.
     """
 
     timeout_s: float = TIMEOUT_S
     quiet_s: float = 0.05
 
     def settle(self) -> None:
-        """Wait until all has come that comes by itself.
+        """Wait until there are no more signals of other threads.
 
-        By default that is `quiet_s`; override it where one can know, as with an executor of one
+        By default that is `quiet_s`; override it where a test can know, as with an executor of one
         thread: ``self.pool.submit(int).result()``.
         """
         if self.quiet_s > 0:
             Event().wait(self.quiet_s)
 
     def eventually(self, holds: Callable[[], object], otherwise: Callable[[], str]) -> None:
-        """Wait until `holds` returns something true, which others may bring about.
+        """Wait until `holds` returns a true value, maybe by the work of other threads.
 
         Raises:
-            AssertionError: with what `otherwise` returns, if that does not happen in time. Where
-                `quiet_s` is 0, what does not hold at once will not hold later.
+            AssertionError: with the result of `otherwise`, if that does not happen in time. With a
+                `quiet_s` of 0, `holds` is called once.
         """
         deadline = time.monotonic() + self.timeout_s
         self.settle()
@@ -81,14 +81,14 @@ class Verification:
             self.settle()
 
     def lacks(self, needs: Needs) -> str | None:
-        """Why the rule that `needs` this says nothing here, or None if it does."""
+        """Return why a rule with these `needs` does not apply here, or None if it does."""
         return None
 
     def elsewhere(self, action: Callable[[], object], what: str) -> None:
         """Run `action` in another thread, and wait for its return.
 
         Raises:
-            AssertionError: if it does not return in time.
+            AssertionError: if it does not return in time; the message names `what`.
         """
         raised: list[BaseException] = []
 
@@ -115,7 +115,7 @@ def rule(
     cold: bool = False,
     synchronous: bool = False,
 ) -> Callable[[Callable[[V], None]], Callable[[V], None]]:
-    """Mark a method as the test of a rule, which is skipped where the rule says nothing.
+    """Mark a method as the test of a rule, which is skipped where the rule does not apply.
 
     Args:
         items: see `Needs`, as for the others.
@@ -142,7 +142,7 @@ def rule(
 
 
 def needs_of(test: str) -> Needs:
-    """What the rule that the method called `test` tries needs."""
+    """Return the needs of the rule that the method called `test` checks."""
     return _NEEDS.get(test, Needs())
 
 
@@ -157,7 +157,7 @@ def check(holds: object, otherwise: str) -> None:
 
 
 def stack_depth() -> int:
-    """How many calls deep the caller is."""
+    """Return the number of calls on the stack of the caller."""
     depth = 0
     frame = sys._getframe(1)
     while frame.f_back is not None:
@@ -167,7 +167,7 @@ def stack_depth() -> int:
 
 
 def _marked(test: Callable[[V], None]) -> Callable[[V], None]:
-    # A project that has not registered the marker gets the tests all the same.
+    # A project that has not registered the marker can run the tests all the same.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pytest.PytestUnknownMarkWarning)
         try:

@@ -1,4 +1,4 @@
-"""The rules of subscribers, seen from outside (black box)."""
+"""The rules of subscribers, checked from outside (black box)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 @final
 class Link(Subscription):
-    """A subscription that writes down what its subscriber does with it.
+    """A subscription that records its subscriber's calls.
 
     Args:
         slow_s: seconds that each call takes.
 
     Attributes:
-        requests: each amount that was requested.
+        requests: each requested amount.
         cancels: how often it was cancelled.
         overlaps: calls that came while a call of another thread was running.
     """
@@ -41,12 +41,12 @@ class Link(Subscription):
 
     @property
     def calls(self) -> int:
-        """How often it was called at all."""
+        """Return the number of calls."""
         return len(self.requests) + self.cancels
 
     @property
     def demand(self) -> int:
-        """The items that were requested, in sum."""
+        """Return the sum of the requests."""
         return sum(n for n in self.requests if isinstance(n, int))
 
     @override
@@ -73,10 +73,10 @@ class Link(Subscription):
             self._inside.remove(me)
 
     def wait(self, until: Callable[[], bool], missing: str, timeout_s: float) -> None:
-        """Wait until something was called.
+        """Wait for a call.
 
         Raises:
-            AssertionError: if that does not happen in time; says that it is `missing`.
+            AssertionError: if it does not come in time; the message says that it is `missing`.
         """
         with self._changed:
             check(
@@ -86,24 +86,24 @@ class Link(Subscription):
 
 
 class SubscriberVerification(Verification, Generic[T]):
-    """What every subscriber must do. Subclass it, and override `create_subscriber`.
+    """The duties of every subscriber. Subclass it, and override `create_subscriber`.
 
-    The subscriber is a black box here: only what it does to its subscription is seen. To look
-    into it, there is `SubscriberWhiteboxVerification`.
+    The subscriber is a black box here: the tests see only its calls to its subscription.
+    `SubscriberWhiteboxVerification` looks inside.
     """
 
     @abstractmethod
     def create_subscriber(self) -> Subscriber[T]:
-        """A new subscriber, which was given no subscription yet."""
+        """Return a new subscriber, without a subscription."""
         raise NotImplementedError(f"{type(self).__name__} must have create_subscriber()")
 
     def create_item(self, n: int) -> T:
-        """Something that the subscriber takes for an item: by default the int `n`.
+        """Return an object that the subscriber accepts as an item: by default the int `n`.
 
         Args:
             n: 0, 1, …; another one for each item of a test.
         """
-        return cast("T", n)  # whoever takes other items overrides this
+        return cast("T", n)  # verifications with other items override this
 
     def trigger_request(self, subscriber: Subscriber[T]) -> None:
         """Make `subscriber` request, if it does not do so by itself in ``on_subscribe``."""
@@ -214,7 +214,7 @@ class SubscriberVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec309_requests_at_least_one_item(self) -> None:
-        """§3.9: what a subscriber requests is a positive int."""
+        """§3.9: a subscriber requests positive ints."""
         subscriber = self.create_subscriber()
         link = self._requested(subscriber)
         for n in range(min(link.demand, 100)):
@@ -234,7 +234,7 @@ class SubscriberVerification(Verification, Generic[T]):
         return link
 
     def _fail(self, subscriber: Subscriber[T]) -> None:
-        with recorded_drops():  # of a subscriber that has no use for errors
+        with recorded_drops():  # of a subscriber that does not handle errors
             subscriber.on_error(LookupError("sent by the verification"))
 
     def _raises(self, call: Callable[[Any], object], name: str) -> None:

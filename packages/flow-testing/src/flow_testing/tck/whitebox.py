@@ -1,4 +1,4 @@
-"""The rules of subscribers, with a look inside (white box)."""
+"""The rules of subscribers, checked from inside (white box)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 @final
 class WhiteboxProbe(Generic[T]):
-    """What a subscriber under test tells, and the handles by which it is made to act.
+    """Records the reports of a subscriber under test, and makes it act.
 
-    Its methods are called by the subscriber when it has done its own work for the signal.
+    The subscriber calls its methods when it has finished its own work for the signal.
 
     Args:
-        timeout_s: seconds to wait for what must be told.
+        timeout_s: seconds to wait for a report.
 
     Attributes:
-        request: makes the subscriber request so many items.
+        request: makes the subscriber request `n` items.
         cancel: makes the subscriber cancel.
     """
 
@@ -44,35 +44,35 @@ class WhiteboxProbe(Generic[T]):
     def on_subscribe(
         self, request: Callable[[int], object], cancel: Callable[[], object], /
     ) -> None:
-        """The subscriber has taken a subscription, and will act on it by these functions."""
+        """Report an accepted subscription, on which the subscriber acts by these functions."""
         with self._changed:
             self.request, self.cancel = request, cancel
             self.subscriptions += 1
             self._changed.notify_all()
 
     def on_next(self, item: T, /) -> None:
-        """The subscriber has taken `item`."""
+        """Report that the subscriber has accepted `item`."""
         with self._changed:
             self.items.append(item)
             self._changed.notify_all()
 
     def on_error(self, error: BaseException, /) -> None:
-        """The subscriber has heard of `error`."""
+        """Report that the subscriber has received `error`."""
         with self._changed:
             self.errors.append(error)
             self._changed.notify_all()
 
     def on_complete(self) -> None:
-        """The subscriber has heard of the end."""
+        """Report that the subscriber has received the end."""
         with self._changed:
             self.completions += 1
             self._changed.notify_all()
 
     def wait(self, until: Callable[[], bool], missing: str) -> None:
-        """Wait until something was told.
+        """Wait for a report, after which `until` returns true.
 
         Raises:
-            AssertionError: if that does not happen in time; says that it is `missing`.
+            AssertionError: if it does not come in time; the message says that it is `missing`.
         """
         with self._changed:
             check(
@@ -82,14 +82,14 @@ class WhiteboxProbe(Generic[T]):
 
 
 class SubscriberWhiteboxVerification(Verification, Generic[T]):
-    """What every subscriber must do, tried on one that tells a probe what it does.
+    """The duties of every subscriber, checked with one that reports to a probe.
 
     Subclass it, and override `create_subscriber` and `create_item`.
     """
 
     @abstractmethod
     def create_subscriber(self, probe: WhiteboxProbe[T]) -> Subscriber[T]:
-        """A new subscriber that tells `probe` of each signal, and acts only when made to.
+        """Return a new subscriber that reports each signal to `probe`, and acts only when made to.
 
         Args:
             probe: `WhiteboxProbe.on_subscribe` gets the functions that make it request and cancel.
@@ -98,7 +98,7 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
 
     @abstractmethod
     def create_item(self, n: int) -> T:
-        """Something that the subscriber takes for an item.
+        """Return an object that the subscriber accepts as an item.
 
         Args:
             n: 0, 1, …; another one for each item of a test.
@@ -133,7 +133,7 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec205_cancels_a_second_subscription(self) -> None:
-        """§2.5: a second subscription is cancelled, and the first one serves on."""
+        """§2.5: a second subscription is cancelled, and the first one continues."""
         subscriber, probe, first = self._subscribed()
         second = Link()
         subscriber.on_subscribe(second)
@@ -165,7 +165,7 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec209_takes_on_complete_with_demand(self) -> None:
-        """§2.9: ``on_complete`` is dealt with when there was a request."""
+        """§2.9: the subscriber handles ``on_complete`` when there was a request."""
         subscriber, probe, link = self._subscribed()
         probe.request(1)
         link.wait(lambda: link.demand >= 1, "no request", self.timeout_s)
@@ -174,14 +174,14 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec209_takes_on_complete_without_demand(self) -> None:
-        """§2.9: ``on_complete`` is dealt with when there was no request."""
+        """§2.9: the subscriber handles ``on_complete`` when there was no request."""
         subscriber, probe, _ = self._subscribed()
         subscriber.on_complete()
         probe.wait(lambda: probe.completions == 1, "on_complete")
 
     @rule()
     def test_spec210_takes_on_error_with_demand(self) -> None:
-        """§2.10: ``on_error`` is dealt with when there was a request."""
+        """§2.10: the subscriber handles ``on_error`` when there was a request."""
         subscriber, probe, link = self._subscribed()
         probe.request(1)
         link.wait(lambda: link.demand >= 1, "no request", self.timeout_s)
@@ -191,7 +191,7 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec210_takes_on_error_without_demand(self) -> None:
-        """§2.10: ``on_error`` is dealt with when there was no request."""
+        """§2.10: the subscriber handles ``on_error`` when there was no request."""
         subscriber, probe, _ = self._subscribed()
         error = self._fail(subscriber)
         probe.wait(lambda: bool(probe.errors), "on_error")
@@ -199,7 +199,7 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec211_has_seen_each_item_in_order(self) -> None:
-        """§2.11: signals are dealt with one after the other, each item once."""
+        """§2.11: the subscriber handles signals one after the other, each item once."""
         subscriber, probe, link = self._subscribed()
         probe.request(3)
         link.wait(lambda: link.demand >= 1, "no request", self.timeout_s)
@@ -212,7 +212,7 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec212_is_subscribed_once(self) -> None:
-        """§2.12: a subscriber takes one subscription in its life."""
+        """§2.12: a subscriber accepts one subscription in its life."""
         subscriber, probe, _ = self._subscribed()
         subscriber.on_subscribe(Link())
         self.settle()
@@ -256,7 +256,7 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
 
     def _fail(self, subscriber: Subscriber[T]) -> BaseException:
         error = LookupError("sent by the verification")
-        with recorded_drops():  # of a subscriber that has no use for errors
+        with recorded_drops():  # of a subscriber that does not handle errors
             subscriber.on_error(error)
         return error
 
