@@ -220,7 +220,7 @@ def search(
     timeout_s: float = TIMEOUT_S,
     stuck_s: float = _STUCK_S,
 ) -> Report:
-    """Do as `explore`, but report a failure instead of raising it."""
+    """As `explore`, but a failure is in the report and not raised."""
     began = time.perf_counter()
     failed: Run | None = None
     schedules = steps = 0
