@@ -1,7 +1,7 @@
-"""The `flow` command: what is installed, run a flow, and see how a flow is put together.
+"""The `flow` command: list plugins, run a flow, and explain its structure.
 
 `flow_cli.explain` draws a flow for programs and documents, `flow_cli.pipelines` loads flows that
-are written as TOML, and `flow_cli.progress` shows how far a flow is.
+are written as TOML, and `flow_cli.progress` shows the progress of a flow.
 """
 
 from flow_cli._main import main

@@ -36,10 +36,10 @@ class Parser(argparse.ArgumentParser):
 @final
 @dataclass(frozen=True)
 class Call:
-    """A function with the arguments that the user gave.
+    """A function with the user's arguments.
 
     Args:
-        function: what to call.
+        function: the function to call.
         takes_engine: whether its first parameter is an `Engine`.
         options: arguments by name.
     """
@@ -61,9 +61,9 @@ def prepare(
 
     Args:
         function: the target; a first parameter that is annotated `Engine` is not an option.
-        name: what the user calls it.
+        name: the user's name for it.
         given: ``--name value`` for a parameter; for a bool ``--name`` and ``--no-name`` too.
-        shown: what messages call it, if it is not a function.
+        shown: the name in messages, if it is not a function.
 
     Raises:
         UsageError: if an option is unknown, missing or of another type.
@@ -126,7 +126,7 @@ def _add(
     annotation: object,
     function: str,
 ) -> bool:
-    """Add its options to `parser`. False if none can give it, and it is not required."""
+    """Add its options to `parser`. Return False if none can set it, and it is not required."""
     dashed = parameter.name.replace("_", "-")
     flags = list(dict.fromkeys([f"--{dashed}", f"--{parameter.name}"]))
     required = parameter.default is _NO_VALUE
@@ -163,7 +163,7 @@ def _add(
 
 
 def _kind(annotation: object, default: object) -> tuple[type | None, list[object] | None]:
-    """The type of the option's values, and the values themselves if they are few."""
+    """Return the type of the option's values, and the values themselves if they are few."""
     if annotation is _NO_VALUE:
         return (type(default) if type(default) in _SIMPLE.values() else str), None
     if get_origin(annotation) in (Union, types.UnionType):

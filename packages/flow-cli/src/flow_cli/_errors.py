@@ -1,4 +1,4 @@
-"""What the command says when something goes wrong: one message, and the traceback only if asked."""
+"""The messages of the command for errors: one message, and the traceback only on request."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _FRAME: Final = re.compile(r' *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?
 
 
 class UsageError(FlowError):
-    """The command cannot do what it was asked to; its text is all that the user needs."""
+    """The error of a command that cannot run; its text is all that the user needs."""
 
 
 def did_you_mean(name: str, known: Iterable[str], more: str = "") -> str:
-    """`; did you mean …?`, or nothing if nothing comes near."""
+    """Return `; did you mean …?`, or nothing if no name is similar."""
     near = difflib.get_close_matches(name, sorted(set(known)), 1)
     return f"; did you mean {near[0]!r}{more}?" if near else ""
 
 
 def describe_error(error: BaseException, *, where: bool = True) -> list[str]:
-    """What failed, where in the user's code, its notes, and its causes; one line each."""
+    """Describe an error, its place in the user's code, its notes and its causes; a line each."""
     lines: list[str] = []
     for depth, link in enumerate(_chain(error)):
         text = _without_traceback(f"{type(link).__name__}: {link}".rstrip(": ").splitlines())
@@ -58,9 +58,9 @@ def describe_error(error: BaseException, *, where: bool = True) -> list[str]:
 
 
 def _without_traceback(text: list[str]) -> list[str]:
-    """A message without the traceback that is part of it, such as one from another process.
+    """Return a message without the traceback that is part of it, such as one from another process.
 
-    What is left of that is the last line in the user's own code.
+    Only the last line in the user's own code is kept of that.
     """
     begin = next((i for i, line in enumerate(text) if line.strip() == _TRACEBACK), None)
     if begin is None:
@@ -75,7 +75,7 @@ def _without_traceback(text: list[str]) -> list[str]:
 
 
 def where_raised(error: BaseException) -> str | None:
-    """``file:line, in function: code`` of the last frame that is neither ours nor a library's."""
+    """Return ``file:line, in function: code`` of the last frame in the user's code."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         text = (error.text or "").strip()
         return f"{_short(error.filename)}:{error.lineno}" + (f": {text}" if text else "")
@@ -92,7 +92,7 @@ def where_raised(error: BaseException) -> str | None:
 
 
 def unknown_operator(error: BaseException) -> str | None:
-    """What to say of an operator that does not exist, if that is what `error` is about."""
+    """Return the message for an unknown operator, if `error` is about one."""
     if isinstance(error, NoSuchNameError):
         return str(error)
     if isinstance(error, ImportError) and str(error).startswith(f"{error.name} has no "):
@@ -116,7 +116,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _parts(error: BaseException) -> tuple[BaseException, ...]:
     if not isinstance(error, BaseExceptionGroup):
         return ()
-    return cast("BaseExceptionGroup[BaseException]", error).exceptions  # of whatever errors
+    return cast("BaseExceptionGroup[BaseException]", error).exceptions  # of any errors
 
 
 def _is_users(file: str) -> bool:
@@ -127,12 +127,12 @@ def _is_users(file: str) -> bool:
 
 
 def _own_folders() -> Iterator[str]:
-    """The folders of the core and of the packages that plug into it."""
+    """Return the folders of the core and of the packages that plug into it."""
     for name in _packages():
         for folder in getattr(sys.modules.get(name), "__path__", ()):
             yield os.path.realpath(folder) + os.sep
 
 
 def _short(file: str) -> str:
-    """`file` from the current folder, if it is below it."""
+    """Return `file` relative to the current folder, if it is below it."""
     return file.removeprefix(str(Path.cwd()) + os.sep)

@@ -1,4 +1,4 @@
-"""``flow plugins``: what is installed, by whom, and what it can."""
+"""``flow plugins``: the installed operators, their distributions and capabilities."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ from flow_core.signatures import signature_of
 __all__ = ["fusion_text", "list_plugins", "show"]
 
 FORMAT: Final = 1
-"""The shape of what ``--json`` prints. Keys may be added to it; any other change counts it up."""
+"""The version of the output of ``--json``. Keys may be added to it; other changes increment it."""
 
 _FLOW: Final = flow_core.empty()
-"""One that has all methods."""
+"""A flow, which has all methods."""
 
 
 def list_plugins(words: Sequence[str] = (), *, as_json: bool, check: bool = False) -> bool:
     """Print the records of all plugins, and the problems at the end; of a check, these alone.
 
     Args:
-        words: what the name, the summary or the distribution has; all of it without any.
-        as_json: whether a program reads it.
-        check: whether all objects are loaded, so that what cannot be is among the problems.
+        words: texts in the name, the summary or the distribution; without any, all are printed.
+        as_json: whether a program reads the output.
+        check: whether to load all objects, so that the problems name those that cannot be loaded.
 
     Returns:
-        Whether a check has found nothing.
+        Whether a check has found no problem.
     """
     host = plugin_host()
     problems = [*map(str, host.problems), *(_unusable(host) if check else ())]
@@ -65,13 +65,13 @@ def list_plugins(words: Sequence[str] = (), *, as_json: bool, check: bool = Fals
 
 
 def show(name: str) -> None:
-    """Print how an operator, source or sink is called, what it does, and by whom it is.
+    """Print the signature, the description and the distribution of an operator, source or sink.
 
     Args:
-        name: that of its record; ``acme.smooth`` is a method of the namespace ``acme``.
+        name: the name of its record; ``acme.smooth`` is a method of the namespace ``acme``.
 
     Raises:
-        UnknownOperatorError: if no plugin registers it; says what comes near.
+        UnknownOperatorError: if no plugin registers it; the message names similar ones.
     """
     host = plugin_host()
     found = [
@@ -104,7 +104,7 @@ def _with_signature(called: str, function: object) -> str:
 
 
 def _said(spec: Spec) -> Iterator[tuple[str, str]]:
-    """What a record says of its object, for a reader."""
+    """Return the facts of a record, for a reader."""
     match spec:
         case OperatorSpec():
             yield "kind", spec.kind.value
@@ -122,7 +122,7 @@ def _said(spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def _unusable(host: PluginHost) -> Iterator[str]:
-    """What cannot be loaded, or is not what its record is for."""
+    """Return the objects that cannot be loaded, or do not fit their record."""
     for records in _sections(host).values():
         for found in records.values():
             try:
@@ -138,7 +138,7 @@ def _unusable(host: PluginHost) -> Iterator[str]:
 
 
 def fusion_text(mode: Fusion) -> str:
-    """Fusion modes for a reader: ``SYNC, also across threads``."""
+    """Return fusion modes for a reader: ``SYNC, also across threads``."""
     modes = [part.name or "" for part in (Fusion.SYNC, Fusion.ASYNC) if part in mode]
     if not modes:
         return "-"
@@ -256,7 +256,7 @@ def _draw(host: PluginHost, words: Sequence[str], problems: Sequence[str]) -> No
         console.print()
         table = Table(title=section.capitalize(), title_justify="left", box=None, pad_edge=False)
         for column in ("name", "from", "summary"):
-            # The summary gives way when the terminal is narrow; names are never cut.
+            # The summary shrinks when the terminal is narrow; names are never cut.
             table.add_column(column, header_style="dim", no_wrap=column != "summary")
         for name, found in chosen.items():
             by = found.plugin.distribution or found.plugin.module

@@ -1,4 +1,4 @@
-"""The command's entry point: its arguments, its exit codes, and what it says on the way out."""
+"""The command's entry point: its arguments, its exit codes, and its last messages."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Args:
         argv: its arguments. Without them those of the process are taken, and the process is
-            expected to end with what this returns: threads that a signal does not stop within two
-            seconds are then ended by force.
+            expected to end with the result: threads that a signal does not stop within two seconds
+            are then ended by force.
 
     Returns:
         The exit code: 0 done, 1 the flow failed, 2 wrong usage, 128 + n stopped by signal n.
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return _stopped(130)
         except BrokenPipeError:
-            # Whoever read the output has enough of it. Nothing more can be written, at exit either.
+            # The reader has closed the output. Nothing more can be written, at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE
         except (UsageError, PluginError, UnknownOperatorError) as error:

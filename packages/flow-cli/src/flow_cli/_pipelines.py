@@ -18,17 +18,17 @@ __all__ = ["is_pipeline", "load"]
 
 
 def is_pipeline(target: str) -> bool:
-    """Whether a target is a pipeline's file rather than an object of a program."""
+    """Return whether a target is a pipeline's file rather than an object of a program."""
     return target.endswith(".toml")
 
 
 def load(options: argparse.Namespace, given: Sequence[str]) -> Pipeline:
-    """The pipeline, with the user's values for its parameters.
+    """Return the pipeline, with the user's values for its parameters.
 
-    What the user did not say of the engine is set in `options` as the file has it.
+    Options of the engine that the user did not set are set in `options` from the file.
 
     Args:
-        options: of the command: ``target``, ``on``, ``master`` and ``remote``.
+        options: the options of the command: ``target``, ``on``, ``master`` and ``remote``.
         given: ``--name value`` for a parameter of the pipeline.
 
     Raises:
@@ -56,7 +56,7 @@ def load(options: argparse.Namespace, given: Sequence[str]) -> Pipeline:
 
 
 def _taker(document: Document) -> Callable[..., None]:
-    """A function whose parameters are those of the pipeline; it is looked at, and never called."""
+    """Return a function whose parameters are those of the pipeline; only its signature is used."""
 
     def take(**values: object) -> None: ...
 

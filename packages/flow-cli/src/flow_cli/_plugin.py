@@ -1,4 +1,4 @@
-"""What this package registers; see `flow_core.plugins`."""
+"""The records of this package; see `flow_core.plugins`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["flow_displays", "flow_operators"]
 
 @hookimpl
 def flow_operators() -> Iterator[OperatorSpec]:
-    """The operator of this package."""
+    """Return the operator of this package."""
     yield OperatorSpec.of(
         progress.progress,
         backpressure=Backpressure.PASS,
@@ -25,7 +25,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
 
 @hookimpl
 def flow_displays() -> Iterator[DisplaySpec]:
-    """The terminal, or the notebook."""
+    """Return the terminal, or the notebook."""
     yield DisplaySpec(
         "rich",
         "flow_cli.progress:display",

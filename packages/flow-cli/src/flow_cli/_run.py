@@ -41,14 +41,14 @@ _FLUSH_LINES: Final = 512
 _MOST_NOTES: Final = 5
 _WIDE: Final = 1000
 
-_AnyFlow = Flow[Any]  # Any: whatever the items of a user's flow are
+_AnyFlow = Flow[Any]  # Any: of any items, as a user's flow
 
 
 def run_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
     """Run the target, and print the items of its flow.
 
     Raises:
-        UsageError: if the target, the engine or an option is not what is needed.
+        UsageError: if the target, the engine or an option is wrong.
     """
     if _pipelines.is_pipeline(options.target):
         _run_pipeline(options, given, stop)
@@ -74,7 +74,7 @@ def run_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) ->
 
 
 def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
-    """Print how the target's flow is put together.
+    """Print the structure of the target's flow.
 
     Raises:
         UsageError: as for `run_target`.
@@ -145,7 +145,7 @@ def _explain_pipeline(options: argparse.Namespace, given: Sequence[str], stop: S
 
 
 def _check_engine(options: argparse.Namespace) -> None:
-    """Say what is wrong with ``--on`` before anything of the user is loaded."""
+    """Raise if ``--on`` is wrong, before any of the user's code is loaded."""
     if options.on is None:
         options.on = "local"
     host = plugin_host()
@@ -182,9 +182,9 @@ def _engine(settings: EngineOptions, on: str, stop: Stop) -> Generator[Engine, N
 def _drained(
     flow: _AnyFlow, engine: Engine, options: argparse.Namespace
 ) -> Generator[tuple[_AnyFlow, Shutdown], None, None]:
-    """The flow as it runs: SIGTERM ends it at its source, and what is on its way has time to end.
+    """Return the flow to run: SIGTERM ends it at its source, and waits for items on their way.
 
-    Where all of it is one iterator, who takes its items has to stop.
+    If all of it is one iterator, the caller has to stop.
 
     Raises:
         Stopped: when it has ended after that, or was not in time.
@@ -212,12 +212,12 @@ def _drained(
 
 
 def _is_one(flow: _AnyFlow) -> bool:
-    """Whether all of it is one iterator."""
+    """Return whether all of it is one iterator."""
     return boundary_of(flow) is None and isinstance(source_of(flow), IterableSource)
 
 
 def _call(found: Target, given: Sequence[str]) -> Call | None:
-    """The target as a function with its arguments, or None if it is a flow."""
+    """Return the target as a function with its arguments, or None if it is a flow."""
     value = found.value
     if as_flow(value) is not None:
         if given:
@@ -229,14 +229,14 @@ def _call(found: Target, given: Sequence[str]) -> Call | None:
 
 
 def _flow(found: Target, call: Call | None, engine: Engine) -> _AnyFlow | None:
-    """The flow to run, placed on the engine; or None if a function did all by itself."""
+    """Return the flow to run, placed on the engine; None if a function has done everything."""
     if call is None:
         flow = as_flow(found.value)
         return None if flow is None else engine.place(flow)
     made = call(engine)
     flow = as_flow(made)
     if flow is not None:
-        # A function that was given the engine has placed what it wants there.
+        # A function that takes the engine has placed its flows there.
         return flow if call.takes_engine else engine.place(flow)
     if made is not None:
         raise UsageError(f"{found.name}() returned no Flow, but {_kind(made)}")
@@ -258,7 +258,7 @@ def _returns_nothing(call: Call) -> bool:
 
 
 def _print(flow: _AnyFlow, label: str, total: int | None, ending: Shutdown) -> None:
-    """Print the items, one a line, with a bar on stderr unless the flow has one itself."""
+    """Print the items, one per line, with a bar on stderr unless the flow has one itself."""
     with contextlib.ExitStack() as stack:
         shows_itself = _has_progress(flow)
         counter = None if shows_itself else stack.enter_context(counting(label, total))
@@ -279,7 +279,7 @@ def _print(flow: _AnyFlow, label: str, total: int | None, ending: Shutdown) -> N
 
 
 def _until_begun(items: Iterator[Any], ending: Shutdown) -> Iterator[Any]:
-    """What ``take_until(ending)`` gives, which would count as one of the user's stages."""
+    """Return the items of ``take_until(ending)``, which would count as one of the user's stages."""
     for item in items:
         yield item
         if ending.begun:
@@ -300,7 +300,7 @@ def _has_progress(flow: _AnyFlow) -> bool:
 class _Lines:
     """Lines for stdout, written in batches but never later than after a twentieth of a second.
 
-    A reader that is slower than the flow holds it back: `put` writes itself when a batch is full.
+    A reader that is slower than the flow slows it down: `put` writes itself when a batch is full.
     """
 
     __slots__ = ("_closed", "_failure", "_lock", "_thread", "_waiting")
@@ -328,7 +328,7 @@ class _Lines:
             try:
                 sys.stdout.write("".join(lines))
             except UnicodeEncodeError:
-                # Nothing of it was written: now as far as to the line that cannot be encoded.
+                # Nothing of it was written: now write up to the line that cannot be encoded.
                 for line in lines:
                     sys.stdout.write(line)
             finally:
@@ -362,7 +362,7 @@ class _Lines:
 
 @contextlib.contextmanager
 def _dropped() -> Generator[None, None, None]:
-    """Tell of errors that no subscriber got; if one of them ended a flow, that is a failure."""
+    """Print errors that no subscriber got; fail if one of them ended a flow."""
     dropped: list[BaseException] = []
     with hooks.dropped_errors.scoped("flow run", dropped.append):
         yield
@@ -381,8 +381,8 @@ def _note(text: str) -> None:
     print(f"flow: note: {text}", file=sys.stderr)  # noqa: T201 - the command's own output
 
 
-def _console() -> Any:  # Any: rich's Console, which is imported only where something is drawn
+def _console() -> Any:  # Any: rich's Console, which is imported only for drawing
     from rich.console import Console
 
-    # Nothing is cut off where nobody watches.
+    # Nothing is cut off without a terminal.
     return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)

@@ -25,7 +25,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked the process to stop. Fatal to flows: it unwinds them (X10)."""
+    """The error of a signal that stops the process. Fatal to flows: it unwinds them (X10)."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(f"stopped by {signal.Signals(signum).name}")
@@ -34,7 +34,7 @@ class Stopped(KeyboardInterrupt):
 
 @final
 class Stop(Ending):
-    """How the process stops when it is asked to.
+    """Stops the process on a signal.
 
     The first signal raises `Stopped` in the main thread, which closes iterators, disposes flows and
     closes the engine on its way out. A second signal ends the process at once, and so does the
@@ -58,15 +58,15 @@ class Stop(Ending):
         self._hook = sys.unraisablehook
 
     def enter_engine(self) -> None:
-        """The engine's session is opened or closed now: no flow runs, and this may take longer."""
+        """Note that the engine's session opens or closes: no flow runs, and this may take long."""
         self._in_engine = True
 
     def leave_engine(self) -> None:
-        """The session is open, or closed."""
+        """Note that the session is open, or closed."""
         self._in_engine = False
 
     def handle(self, signum: int, frame: FrameType | None) -> None:
-        """The handler of the signals."""
+        """Handle a signal."""
         if self._sent_again:
             self._sent_again = False
             raise Stopped(signum)
@@ -78,7 +78,7 @@ class Stop(Ending):
         raise Stopped(signum)
 
     def ignore(self, ignored: sys.UnraisableHookArgs, /) -> None:
-        """The hook of the exceptions that Python ignores."""
+        """Handle an exception that Python ignores."""
         if isinstance(ignored.exc_value, Stopped):
             self._ignored = True
         else:
@@ -116,7 +116,7 @@ class Stop(Ending):
 
 @contextlib.contextmanager
 def stoppable(*, forced: bool) -> Generator[Stop, None, None]:
-    """Handle the signals for the time of a ``with`` block, where this is the main thread's affair.
+    """Handle the signals within a ``with`` block, if it is in the main thread.
 
     Args:
         forced: see `Stop`. The signals are then handled until the process has ended.

@@ -1,4 +1,4 @@
-"""Find what a user means by ``path/to/file.py:attribute`` or ``module:attribute``."""
+"""Finds the object of ``path/to/file.py:attribute`` or ``module:attribute``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Target:
     """An object in a file or module of the user.
 
     Args:
-        text: how the user wrote it.
+        text: the text of the user.
         name: the attribute.
         value: the object: a `Flow`, or a function.
     """
@@ -36,8 +36,8 @@ class Target:
     value: object
 
 
-def as_flow(value: object) -> Flow[Any] | None:  # Any: whatever the items of a user's flow are
-    """`value` if it is a flow; that of one which was prepared, over an input that has no items."""
+def as_flow(value: object) -> Flow[Any] | None:  # Any: of any items, as a user's flow
+    """Return `value` if it is a flow; a prepared flow over an input without items."""
     if isinstance(value, Prepared):
         prepared: Prepared[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]  # as below
         return prepared.flow
@@ -49,7 +49,7 @@ def as_flow(value: object) -> Flow[Any] | None:  # Any: whatever the items of a 
 
 @contextlib.contextmanager
 def target(text: str) -> Generator[Target, None, None]:
-    """Load what `text` names, for the time of a ``with`` block.
+    """Load the object that `text` names, within a ``with`` block.
 
     Its folder (for a module: the current one) is first on ``sys.path`` meanwhile, as for a script.
 
@@ -57,7 +57,7 @@ def target(text: str) -> Generator[Target, None, None]:
         text: ``path/to/file.py:attribute`` or ``module:attribute``.
 
     Raises:
-        UsageError: if it cannot be found or loaded; says what is missing, and what comes near.
+        UsageError: if it cannot be found or loaded; the message names it, and similar names.
     """
     where, colon, attribute = text.rpartition(":")
     if not colon or attribute.endswith(".py") or "/" in attribute or "\\" in attribute:
@@ -93,7 +93,7 @@ def _load_file(path: Path) -> ModuleType:
         raise UsageError(f"there is no file {path}{near}")
     path = path.resolve()
     sys.path.insert(0, str(path.parent))
-    # A script's name must not hide a module that something else imports under this name.
+    # A script's name must not hide a module that other code imports under this name.
     taken = path.stem in sys.modules or path.stem in sys.stdlib_module_names
     name = f"target_{path.stem}" if taken or not path.stem.isidentifier() else path.stem
     spec = importlib.util.spec_from_file_location(name, path)
@@ -149,7 +149,7 @@ def _attribute(module: ModuleType, where: str, attribute: str) -> object:
 
 
 def _public(module: ModuleType) -> list[str]:
-    """The names of flows, and of functions that are defined in the module."""
+    """Return the names of flows, and of functions that are defined in the module."""
     return [
         name
         for name, value in vars(module).items()

@@ -1,4 +1,4 @@
-"""How a flow is put together: its sources, the loops made of its stages, its boundaries."""
+"""The structure of a flow: its sources, the loops of its stages, its boundaries."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ __all__ = ["explain", "html", "tree"]
 _WIDE: Final = 1000
 _ON_CLUSTER: Final = frozenset({Placement.CLUSTER, Placement.SHUFFLE})
 
-# Any: an explanation looks at flows and stages of whatever items.
+# Any: an explanation takes flows and stages of any items.
 _AnyFlow = Flow[Any]
 _Shown = _AnyFlow | Prepared[Any, Any]
 _AnyStage = Stage[Any, Any]
 
 
 def explain(flow: _Shown, *, source: bool = False, plan: bool = False) -> str:
-    """A drawing of `flow`, as plain text. Nothing of the flow runs.
+    """Return a drawing of `flow`, as plain text. Nothing of the flow runs.
 
     >>> import flow_core
     >>> print(explain(flow_core.range(4).map(str).hide().count()))  # doctest: +ELLIPSIS
@@ -57,9 +57,9 @@ def explain(flow: _Shown, *, source: bool = False, plan: bool = False) -> str:
         └── count()  ...
 
     Args:
-        flow: any flow, or what `flow_core.prepare` has made.
+        flow: any flow, or a result of `flow_core.prepare`.
         source: whether to show the code that was generated for each loop.
-        plan: whether to show how an engine will run what it absorbs, in its own words.
+        plan: whether to show how an engine will run the stages that it absorbs, in its own words.
     """
     console = Console(file=io.StringIO(), width=_WIDE, color_system=None, highlight=False)
     with console.capture() as capture:
@@ -71,7 +71,7 @@ def html(flow: _Shown) -> str:
     """Return the drawing as HTML, for notebooks.
 
     Args:
-        flow: any flow, or what `flow_core.prepare` has made.
+        flow: any flow, or a result of `flow_core.prepare`.
     """
     console = Console(
         file=io.StringIO(), width=_WIDE, record=True, highlight=False, force_jupyter=False
@@ -81,19 +81,19 @@ def html(flow: _Shown) -> str:
 
 
 def tree(flow: _Shown, *, title: str = "flow", source: bool = False, plan: bool = False) -> Tree:
-    """The drawing for a rich console.
+    """Return the drawing for a rich console.
 
     Args:
-        flow: any flow, or what `flow_core.prepare` has made.
-        title: what is written at the root.
+        flow: any flow, or a result of `flow_core.prepare`.
+        title: the text at the root.
         source: whether to show the code that was generated for each loop.
-        plan: whether to show how an engine will run what it absorbs, in its own words.
+        plan: whether to show how an engine will run the stages that it absorbs, in its own words.
     """
     return drawn(flow, title, source=source, plan=plan)[0]
 
 
 def drawn(flow: _Shown, title: str, *, source: bool, plan: bool) -> tuple[Tree, bool]:
-    """The drawing, and whether something in it is refused, so that the flow cannot run."""
+    """Return the drawing, and whether something in it is refused, so that the flow cannot run."""
     root = Tree(Text(title, "bold"))
     made = flow.flow if isinstance(flow, Prepared) else flow
     refused = _draw(root, made, source, plan)
@@ -110,7 +110,7 @@ class _Run:
         entry: the operator that made the source of this run; None at the first source.
         exit: the operator behind these stages; None at the end of the flow.
         pulled: whether that operator iterates over this flow, and is an iterator itself.
-        reader: what reads the whole flow, if that is one of several.
+        reader: the reader of the whole flow, if it is one of several.
     """
 
     flow: _AnyFlow
@@ -142,7 +142,7 @@ def _draw(  # noqa: PLR0917 - the last two are of branches
     numbers: Iterator[int] | None = None,
     reader: str = "",
 ) -> bool:
-    """Draw the flow; whether something in it is refused."""
+    """Draw the flow; return whether something in it is refused."""
     numbers, refused = numbers or count(1), False
     for run in _runs(flow, reader):
         if run.entry is None:
@@ -216,7 +216,7 @@ def _draw_boundary(root: Tree, operator: Operator[Any, Any], flow: _AnyFlow) -> 
 def _draw_absorbed(
     root: Tree, source: AbsorbingSource[Any], stages: tuple[_AnyStage, ...], plan: bool
 ) -> tuple[_AnyStage, ...] | None:
-    """Show what the source takes over; the stages that are left to this process.
+    """Show the stages that the source absorbs; return those that are left to this process.
 
     None if the source refuses them.
     """
@@ -269,7 +269,7 @@ def _draw_loop(
 
 
 def _compiled(run: _Run, stages: tuple[_AnyStage, ...]) -> tuple[Program[Any, Any], Form, str]:
-    """The program of a loop, the form it takes, and that form in words."""
+    """Return the program of a loop, its form, and that form in words."""
     source = source_of(run.flow)
     synchronous = isinstance(source, (IterableSource, DeferredSource))
     if isinstance(source, (AbsorbingSource, DeferredSource)):
@@ -313,14 +313,14 @@ def _asks(spec: OperatorSpec | SourceSpec | None) -> Fusion:
 
 
 def _spec(operator: Operator[Any, Any]) -> OperatorSpec | SourceSpec | None:
-    """What a plugin says of an operator, or of the source that does the same."""
+    """Return the record of an operator, or of the source that does the same."""
     host = plugin_host()
     found = host.operators.get(operator.name) or host.sources.get(operator.name)
     return None if found is None else found.spec
 
 
 def _other_upstreams(run: _Run) -> Iterator[_AnyFlow]:
-    """Further flows that a source with several upstreams names in ``upstreams``."""
+    """Return further flows that a source with several upstreams names in ``upstreams``."""
     before = boundary_of(run.flow)
     for each in upstreams_of(run.flow):
         flow = as_flow(each)

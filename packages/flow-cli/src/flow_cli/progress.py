@@ -1,4 +1,4 @@
-"""Show how far a flow is: a bar with rows/s, on a terminal or below a notebook's cell."""
+"""Shows the progress of a flow: a bar with rows/s, on a terminal or below a notebook's cell."""
 
 from __future__ import annotations
 
@@ -40,12 +40,13 @@ def progress(label: str, total: int | None = None) -> Operator[T, Flow[T]]:
     [0, 1, 2]
 
     Every subscriber has a bar of its own. Without a terminal nothing is shown or counted. It is a
-    boundary: it stays in this process when what is before it runs elsewhere. Demand: passed on.
+    boundary: it stays in this process when the operators before it run elsewhere. Demand: passed
+    on.
     Thread: the upstream's. Fusion: SYNC if the upstream is an iterator.
 
     Args:
-        label: what the items are.
-        total: how many items are expected; None if nobody knows.
+        label: a name for the items.
+        total: how many items are expected; None if unknown.
     """
     detail = repr(label) if total is None else f"{label!r}, total={total}"
 
@@ -67,7 +68,7 @@ class _Items(IterableSource[T]):
 
     def __init__(self, flow: Flow[T]) -> None:
         self._flow = flow
-        program: Program[Any, Any] = Program(stages_of(flow))  # Any: of no matter
+        program: Program[Any, Any] = Program(stages_of(flow))  # Any: the types do not matter
         self.calls_user_code = program.calls_user_code
 
     @override
@@ -148,7 +149,7 @@ class _Bar:
 
 @final
 class RichDisplay(Display):
-    """All bars of this process, in one region of the terminal, kept fresh by one thread.
+    """All bars of this process, in one region of the terminal, updated by one thread.
 
     The thread reads the counters ten times a second, so that an item costs one addition. It lives
     while there is a bar that has not ended. A terminal that goes away stops no flow.
@@ -171,7 +172,7 @@ class RichDisplay(Display):
 
     @override
     def add(self, counter: Counter, label: str) -> None:
-        """The first one starts the thread."""
+        """Add a counter; the first one starts the thread."""
         if not self.visible():
             return
         with self._lock, contextlib.suppress(*_TERMINAL_GONE):
@@ -192,7 +193,7 @@ class RichDisplay(Display):
 
     @override
     def end(self, counter: Counter, outcome: Outcome) -> None:
-        """The last one stops the thread."""
+        """End a counter; the last one stops the thread."""
         thread: threading.Thread | None = None
         with self._lock, contextlib.suppress(*_TERMINAL_GONE):
             bar = self._bars.pop(counter, None)
@@ -213,8 +214,8 @@ class RichDisplay(Display):
             thread.join()
 
     @override
-    def drawn(self, flow: Flow[Any]) -> Mapping[str, str]:  # Any: of whatever items
-        from flow_cli.explain import html  # rich, which takes its time
+    def drawn(self, flow: Flow[Any]) -> Mapping[str, str]:  # Any: of any items
+        from flow_cli.explain import html  # rich, which is slow to import
 
         return {"text/html": html(flow)}
 
@@ -239,7 +240,7 @@ def _new_progress(console: Console) -> Progress:
         TextColumn("{task.fields[text]}", markup=False),
         console=console,
         auto_refresh=False,
-        # Redirected, what a program prints goes above the bars; but never into the terminal when
+        # Redirected, the output of a program goes above the bars; but never into the terminal when
         # it is meant for a file.
         redirect_stdout=sys.stdout.isatty(),
     )
@@ -249,7 +250,7 @@ def _cell_progress() -> type[Progress]:
     """A `Progress` that draws below the cell of a notebook, without the widgets of rich."""
     from rich.progress import Progress
 
-    # Any: this package does not ask for it to be there.
+    # Any: this package does not require it.
     handle: Any = importlib.import_module("IPython.display").DisplayHandle
 
     class CellProgress(Progress):
@@ -279,7 +280,7 @@ def _cell_progress() -> type[Progress]:
 
 
 def _in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook, which shows what is given to it."""
+    """Return whether this process is the kernel of a notebook, which displays objects."""
     python = sys.modules.get("IPython")
     return python is not None and hasattr(python.get_ipython(), "kernel")
 
@@ -300,5 +301,5 @@ _display: Final = RichDisplay(_is_seen, _console)
 
 
 def display() -> RichDisplay:
-    """Give the display that all bars of this process are drawn on."""
+    """Return the display that all bars of this process are drawn on."""
     return _display

@@ -1,4 +1,4 @@
-"""A terminal in memory, for tests of what a progress bar shows; needs ``flow-cli[testing]``."""
+"""A terminal in memory, for tests of progress bars; needs ``flow-cli[testing]``."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ _CONTROLS: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 @final
 class Screen(io.StringIO):
-    """What progress bars have drawn; to be had from `recorded_screen`."""
+    """The drawings of progress bars; `recorded_screen` makes one."""
 
     def __init__(self) -> None:
         super().__init__()
         self._written: Final = threading.Condition()
 
     def write(self, text: str, /) -> int:
-        """Take what is drawn."""
+        """Take a drawing."""
         with self._written:
             self._written.notify_all()
             return super().write(text)
 
     @property
     def text(self) -> str:
-        """Everything that was drawn, without the codes that move the cursor."""
+        """Return everything that was drawn, without the codes that move the cursor."""
         return _CONTROLS.sub("", self.getvalue())
 
     @property
     def last(self) -> str:
-        """The lowest bar, as it was drawn last."""
+        """Return the lowest bar, as it was drawn last."""
         return self.text.rstrip("\n").replace("\r", "\n").splitlines()[-1]
 
     def shows(self, text: str, timeout_s: float = TIMEOUT_S) -> bool:
         """Wait until `text` has been drawn.
 
         Args:
-            text: what is looked for in everything that was drawn.
+            text: the text to look for in everything that was drawn.
             timeout_s: how long to wait, in seconds.
 
         Returns:
@@ -60,7 +60,7 @@ class Screen(io.StringIO):
 
 @contextmanager
 def recorded_screen(*, terminal: bool = True) -> Generator[Screen, None, None]:
-    """Let the progress bars of this process draw on a terminal in memory, 120 columns wide.
+    """Make the progress bars of this process draw on a terminal in memory, 120 columns wide.
 
     >>> import flow_core as flow
     >>> from flow_cli.progress import progress
@@ -70,10 +70,10 @@ def recorded_screen(*, terminal: bool = True) -> Generator[Screen, None, None]:
     True
 
     Args:
-        terminal: whether it is one; if not, there are no bars, as where output goes to a file.
+        terminal: whether it is one; if not, there are no bars, as for output to a file.
 
     Yields:
-        The terminal. It may be closed, as one that goes away.
+        The terminal. It may be closed, like one that goes away.
     """
     screen = Screen()
 

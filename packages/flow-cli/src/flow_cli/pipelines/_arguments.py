@@ -1,4 +1,4 @@
-"""A step's arguments, checked against the signature of what the registry names."""
+"""The arguments of a step, checked against the signature of the registered object."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ class Misfit(Exception):  # noqa: N818 - it is caught where the place is known
     """A value that a parameter does not take.
 
     Args:
-        value: what was given.
-        wants: what the parameter takes; empty if `more` says all.
-        more: what else there is to say.
+        value: the value in the file.
+        wants: the description of valid values; empty if `more` is enough.
+        more: further explanation.
     """
 
     def __init__(self, value: object, wants: str, more: str = "") -> None:
@@ -100,8 +100,8 @@ class Given:
     """The value of a pipeline's parameter.
 
     Args:
-        value: what it is.
-        folder: the folder that a relative path begins in.
+        value: the value.
+        folder: the folder in which a relative path begins.
     """
 
     value: object
@@ -119,13 +119,13 @@ class Nested:
 @final
 @dataclass(frozen=True)
 class Context:
-    """What values may refer to.
+    """The surroundings to which values may refer.
 
     Args:
-        folder: of the pipeline's file, where a relative path in it begins.
-        parameters: by name.
+        folder: the folder of the pipeline's file, where a relative path in it begins.
+        parameters: the parameters by name.
         nested: checks a table of a source and operators, for a flow among the arguments.
-        named: checks a table that names an executor or a clock, whichever the category says.
+        named: checks a table that names an executor or a clock, depending on the category.
     """
 
     folder: Path
@@ -134,7 +134,7 @@ class Context:
     named: Callable[[Place, Mapping[str, object], str], Nested]
 
     def substituted(self, value: object) -> tuple[object, Path]:
-        """The value of a parameter in place of ``{ parameter = "name" }``, and its folder."""
+        """Return the value of the parameter for ``{ parameter = "name" }``, and its folder."""
         name = _only(value, "parameter")
         if name is None:
             return value, self.folder
@@ -151,8 +151,8 @@ class Bound:
     """A step that can be called.
 
     Args:
-        step: as the file has it.
-        factory: what the registry names.
+        step: the step in the file.
+        factory: the registered object.
         args: arguments by position.
         kwargs: arguments by name.
     """
@@ -175,10 +175,10 @@ def bind(
     """Check a step's arguments, without calling anything.
 
     Args:
-        factory: what is to be called.
-        step: with the arguments as the file has them.
-        context: what they may refer to.
-        problems: gets what is wrong, each with the file, the table and the key.
+        factory: the function to call.
+        step: the step, with the arguments in the file.
+        context: the surroundings to which they may refer.
+        problems: gets the errors, each with the file, the table and the key.
     """
 
     def fit(key: str, value: object, parameter: inspect.Parameter | None) -> object:
@@ -236,7 +236,7 @@ def bind(
 @final
 @dataclass(frozen=True)
 class _Parameters:
-    """A signature's parameters by what may be given how."""
+    """A signature's parameters, by kind."""
 
     positional: Sequence[inspect.Parameter]
     rest: inspect.Parameter | None
@@ -263,16 +263,16 @@ def _wanted(kind: object) -> str:
 
 
 def fitted(value: object, kind: object, context: Context, place: Place) -> object:
-    """A value of the file as a parameter takes it.
+    """Return a value of the file as a parameter takes it.
 
     Args:
-        value: what TOML gives, or the value of a pipeline's parameter.
+        value: a TOML value, or the value of a pipeline's parameter.
         kind: the parameter's annotation.
-        context: what the value may refer to.
-        place: where it is.
+        context: the surroundings to which the value may refer.
+        place: its place in the file.
 
     Raises:
-        Misfit: if the parameter does not take it.
+        Misfit: if the parameter does not accept it.
     """
     value, folder = context.substituted(value)
     if value is MISSING:  # a parameter without a value, which is reported as such
@@ -335,7 +335,7 @@ class _Fit:
         return fitted(value, kind, self.context, self.place)
 
     def _plain(self, value: object) -> object:
-        """The value as it is, with what it refers to."""
+        """Return the value as it is, with its references resolved."""
         values, table = as_list(value), as_table(value)
         if values is not None:
             return [self._inner(each, object) for each in values]
@@ -438,7 +438,7 @@ def _named_object(target: object, kind: object) -> object:
 
 
 def _passes(found: object, kind: object) -> bool:
-    """Whether an object of the program may be what a parameter takes; in doubt it may."""
+    """Return whether an object of the program may fit a parameter; true in doubt."""
     kind = _bare(kind)
     origin = _origin(kind)
     if origin in _UNIONS:
@@ -455,7 +455,7 @@ def _passes(found: object, kind: object) -> bool:
 
 
 def _category(kind: object) -> str | None:
-    """The category of records whose objects a parameter takes, if it is one of these."""
+    """Return the category of records whose objects a parameter takes, if it is one of these."""
     kind = _bare(kind)
     origin = _origin(kind)
     if origin in _UNIONS:
@@ -465,7 +465,7 @@ def _category(kind: object) -> str | None:
 
 
 def _bare(kind: object) -> object:
-    """A type without what says more about it than its values' class."""
+    """Return a type without annotations beyond its values' class."""
     while True:
         if get_origin(kind) is Annotated:
             kind = get_args(kind)[0]
@@ -478,7 +478,7 @@ def _bare(kind: object) -> object:
 
 
 def _origin(kind: object) -> object:
-    """``list`` of ``list[int]``; a type without arguments itself."""
+    """Return ``list`` for ``list[int]``; for a type without arguments itself."""
     origin = cast("object", get_origin(kind))
     return kind if origin is None else origin
 
@@ -500,13 +500,13 @@ def _is_protocol(origin: type) -> bool:
 
 
 def _only(value: object, key: str) -> object | None:
-    """The value of a table's only key, if it has this one."""
+    """Return the value of a table's only key, if it has this one."""
     table = as_table(value)
     return table[key] if table is not None and list(table) == [key] else None
 
 
 def _made(value: object) -> object:
-    """An argument with the flows in it assembled."""
+    """Return an argument with the flows in it assembled."""
     if isinstance(value, Nested):
         return value.make()
     values = as_list(value)

@@ -41,10 +41,10 @@ MISSING: Final = object()
 
 
 class PipelineError(FlowError, ValueError):
-    """A pipeline's file cannot be used; each line of the text names the place and the key.
+    """The error of an unusable pipeline's file; each line of the text names the place and the key.
 
     Args:
-        problems: what is wrong, in the order of the file.
+        problems: the errors, in the order of the file.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -72,19 +72,19 @@ class Place:
         return f"{where}: {self.table}"
 
     def inside(self, table: str) -> Place:
-        """A table within this one."""
+        """Return a table within this one."""
         return Place(self.file, f"{self.table} {table}", self.line)
 
 
 @final
 @dataclass(frozen=True)
 class Step:
-    """A source, an operator or a sink, as the file has it.
+    """A source, an operator or a sink, as in the file.
 
     Args:
-        place: where.
+        place: its place.
         name: its name in the registry; empty for an object.
-        target: the object that a source is made of, or that is the operator; empty for a name.
+        target: the object of a source, or that is the operator; empty for a name.
         args: arguments by position.
         arguments: arguments by name.
     """
@@ -99,13 +99,13 @@ class Step:
 @final
 @dataclass(frozen=True)
 class Parameter:
-    """What the user of a pipeline may set.
+    """A parameter that the user of a pipeline may set.
 
     Args:
         name: an identifier.
         kind: the type of its values.
-        default: what it is if it is not set; `MISSING` if it must be.
-        help: what it is for.
+        default: the default; `MISSING` if it must be set.
+        help: a description.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Parameter:
 @final
 @dataclass(frozen=True)
 class Document:
-    """The file's tables, of the right shape, with nothing looked up yet."""
+    """The file's tables, with the right keys, and nothing looked up yet."""
 
     file: str
     folder: Path
@@ -131,22 +131,22 @@ class Document:
     lines: Mapping[str, int]
 
     def place(self, table: str) -> Place:
-        """The place of one of the tables that the file has once."""
+        """Return the place of one of the tables that the file has once."""
         return Place(self.file, f"[{table}]", self.lines.get(table))
 
 
 def as_table(value: object) -> dict[str, object] | None:
-    """`value`, if it is a table."""
-    return cast("dict[str, object]", value) if isinstance(value, dict) else None  # as TOML has it
+    """Return `value`, if it is a table."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else None  # as in TOML
 
 
 def as_list(value: object) -> list[object] | None:
-    """`value`, if it is a list."""
-    return cast("list[object]", value) if isinstance(value, list) else None  # of whatever
+    """Return `value`, if it is a list."""
+    return cast("list[object]", value) if isinstance(value, list) else None  # of any type
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """`; did you mean …?`, or what there is if nothing comes near."""
+    """Return `; did you mean …?`, or the known names if none is similar."""
     names = sorted(set(known))
     found = difflib.get_close_matches(name, names, 1)
     if found:
@@ -155,10 +155,10 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def read(path: Path) -> Document:
-    """The tables of a file.
+    """Return the tables of a file.
 
     Raises:
-        PipelineError: if it is not TOML, or its tables have another shape.
+        PipelineError: if it is not TOML, or its tables have wrong keys.
         OSError: if it cannot be read.
     """
     file = str(path)
@@ -172,7 +172,7 @@ def read(path: Path) -> Document:
 
 @final
 class _Reader:
-    """Collects what is wrong, so that a user learns of everything at once."""
+    """Collects the errors, so that a user sees all at once."""
 
     __slots__ = ("_file", "_folder", "_lines", "_operators", "_problems")
 
@@ -245,7 +245,7 @@ class _Reader:
             lambda number: Place(
                 self._file,
                 f"[[operators]] {number}",
-                # A header in some text would put the numbers out: better none than wrong ones.
+                # A header in some text would shift the numbers: better none than wrong ones.
                 self._operators[number - 1]
                 if len(self._operators) == len(values)
                 else self._lines.get("operators"),
@@ -286,7 +286,7 @@ class _Reader:
             if not _IDENTIFIER.fullmatch(name):
                 self._say(place, "a name is lower-case letters, digits and underscores", name)
                 continue
-            if iskeyword(name) or name == "help":  # --help is what shows the parameters
+            if iskeyword(name) or name == "help":  # --help prints the parameters
                 self._say(place, "this name is taken; call it otherwise", name)
                 continue
             parameter = self._parameter(place, name, declared)
@@ -313,7 +313,10 @@ class _Reader:
 
 
 def is_a(value: object, kind: type) -> bool:
-    """Whether `value` is of a simple type; no bool is an int, and an int may be a float."""
+    """Return whether `value` is of a simple type.
+
+    A bool is not an int, and an int may be a float.
+    """
     if kind is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
@@ -322,12 +325,12 @@ def is_a(value: object, kind: type) -> bool:
 def steps_of(
     values: Sequence[object], place: Callable[[int], Place], problems: list[str]
 ) -> Sequence[Step]:
-    """The operators of a list.
+    """Return the operators of a list.
 
     Args:
         values: each a name, or a table.
         place: the place of each by its number, counted from 1.
-        problems: gets what is wrong.
+        problems: gets the errors.
     """
     found = [
         step_of(place(number), value, "operator", problems)
@@ -337,13 +340,13 @@ def steps_of(
 
 
 def step_of(place: Place, value: object, category: str, problems: list[str]) -> Step | None:
-    """One source, operator or sink.
+    """Return one source, operator or sink.
 
     Args:
-        place: where it is.
+        place: its place.
         value: a name, or a table.
-        category: which of the three.
-        problems: gets what is wrong.
+        category: one of the three.
+        problems: gets the errors.
     """
     found = {"use": value} if isinstance(value, str) else as_table(value)
     if found is None:

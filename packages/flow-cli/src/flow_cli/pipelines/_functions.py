@@ -1,4 +1,4 @@
-"""Functions that a pipeline's file can say without naming one: an item's part, and comparisons."""
+"""Functions that a pipeline's file can write without a name: an item's part, and comparisons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMS: Final = (*_GETTERS, *RELATIONS)
 
 
 def function_of(table: Mapping[str, object]) -> Callable[..., object]:
-    """The function that a table of `FORMS` stands for.
+    """Return the function that a table of `FORMS` stands for.
 
     >>> function_of({"item": "delay", "at_least": 15})({"delay": 20})
     True
@@ -30,7 +30,7 @@ def function_of(table: Mapping[str, object]) -> Callable[..., object]:
         table: ``item`` or ``attribute``, or one of the comparisons, or one of each.
 
     Raises:
-        ValueError: if it is none; says why.
+        ValueError: if it is not one; the message says why.
     """
     unknown = [key for key in table if key not in FORMS]
     if unknown:
@@ -58,7 +58,7 @@ def _getter(kind: str, value: object) -> Callable[[object], object]:
     if not names:
         raise ValueError(f"{kind!r} takes at least one name")
     if kind == "item":
-        # What it takes are items that have keys: the user says so.
+        # It takes items that have keys: the user says so.
         return cast("Callable[[object], object]", operator.itemgetter(*names))
     for name in names:
         if not isinstance(name, str) or any(part.startswith("_") for part in name.split(".")):

@@ -1,4 +1,4 @@
-"""Load a pipeline's file: look all names up, check all arguments, and only then run."""
+"""Loads a pipeline's file: looks all names up, checks all arguments, and only then runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from flow_core.structure import placed, stages_of
 __all__ = ["Pipeline", "load", "load_document"]
 
 _Applied: TypeAlias = Operator[object, object] | Callable[[Flow[object]], object]
-"""What `Flow.pipe` takes."""
+"""The types of arguments of `Flow.pipe`."""
 
 
 @final
@@ -49,7 +49,7 @@ class _Plan:
     operators: Sequence[Bound]
 
     def flow(self) -> Flow[object]:
-        """Assemble it."""
+        """Assemble the flow."""
         made = _flow(_called(self.source), self.source.step.place, "is not a source")
         for bound in self.operators:
             place = bound.step.place
@@ -72,10 +72,10 @@ class Pipeline:
 
     Args:
         plan: makes the flow, without a place to run.
-        sink: where it ends; None prints the items.
+        sink: the sink; None prints the items.
         engine: the name of the engine, and its options.
         limit: how many items to take at most; None for all.
-        description: what the file says about itself.
+        description: the description in the file.
     """
 
     __slots__ = ("_engine", "_limit", "_options", "_place", "_plan", "_sink", "description")
@@ -96,34 +96,34 @@ class Pipeline:
 
     @property
     def engine(self) -> str:
-        """The name of the engine that the file asks for; ``local`` if it asks for none."""
+        """Return the name of the engine in the file; ``local`` without one."""
         return self._engine
 
     @property
     def engine_options(self) -> EngineOptions:
-        """What the file asks of the engine."""
+        """Return the options of the engine in the file."""
         return self._options
 
     @property
     def has_sink(self) -> bool:
-        """Whether the file names a sink; without one, the items are printed."""
+        """Return whether the file names a sink; without one, the items are printed."""
         return self._sink is not None
 
     def flow(self) -> Flow[object]:
-        """The flow before the sink, assembled anew; nothing of it runs.
+        """Return the flow before the sink, assembled anew; nothing of it runs.
 
         Raises:
-            PipelineError: if an operator makes something that is not a flow.
-            Exception: what a source or operator refuses, with a note that names its table.
+            PipelineError: if the result of an operator is not a flow.
+            Exception: an error of a source or operator, with a note that names its table.
         """
         flow = self._plan.flow()
         return flow if self._limit is None else flow.take(self._limit)
 
     def sink(self) -> Operator[object, object]:
-        """The operator that ends the flow when it is piped into it.
+        """Return the operator that ends the flow when it is piped into it.
 
         Raises:
-            PipelineError: if the sink's factory makes no operator.
+            PipelineError: if the result of the sink's factory is not an operator.
         """
         if self._sink is None:
             return print_items()
@@ -139,10 +139,10 @@ class Pipeline:
             engine: an open engine to run on; None opens the one that the file names, and closes it.
 
         Returns:
-            What the sink gives: the number of items for those of the core.
+            The result of the sink: the number of items for those of the core.
 
         Raises:
-            Exception: what the flow fails with.
+            Exception: the error of the flow.
         """
         flow, sink = self.flow(), self.sink()
         with contextlib.ExitStack() as stack:
@@ -152,7 +152,7 @@ class Pipeline:
 
 
 def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None = None) -> Pipeline:
-    """The pipeline that a file describes, with all names looked up and all arguments checked.
+    """Return the pipeline of a file, with all names looked up and all arguments checked.
 
     The folder of the file is first on ``sys.path`` meanwhile, for objects of modules beside it.
 
@@ -162,7 +162,7 @@ def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None =
             the current folder, one in the file in the file's own.
 
     Raises:
-        PipelineError: if anything in it is wrong: all that is found, by file, table and key.
+        PipelineError: if there are errors in it; the message lists all, by file, table and key.
         OSError: if it cannot be read.
     """
     return load_document(read(Path(path)), parameters or {})
@@ -171,7 +171,7 @@ def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None =
 def load_document(
     document: Document, parameters: Mapping[str, object], *, with_engine: bool = True
 ) -> Pipeline:
-    """As `load`, of a file that is read already.
+    """As `load`, for a file that is read already.
 
     Args:
         document: the file.
@@ -192,7 +192,7 @@ def load_document(
 
 @final
 class _Loader:
-    """Looks names up, and collects what is wrong."""
+    """Looks names up, and collects the errors."""
 
     __slots__ = ("_context", "_document", "_problems")
 
@@ -265,7 +265,7 @@ class _Loader:
         return Bound(step, make, (value,), {}) if len(self._problems) == known else None
 
     def _nested(self, place: Place, table: Mapping[str, object]) -> Nested:
-        """A flow among the arguments."""
+        """Return a flow among the arguments."""
         problems = self._problems
         known = ("source", "operators")
         problems += [
@@ -285,14 +285,14 @@ class _Loader:
         plan = self.plan(source, steps)
 
         def make() -> Flow[object]:
-            if plan is None:  # what is wrong is among the problems, so that nothing is made
+            if plan is None:  # errors are among the problems, so that nothing is made
                 raise PipelineError(problems)
             return plan.flow()
 
         return Nested(make)
 
     def _named(self, place: Place, table: Mapping[str, object], category: str) -> Nested:
-        """An executor or a clock among the arguments."""
+        """Return an executor or a clock among the arguments."""
         problems = self._problems
         step = step_of(place, table, category, problems)
         bound = None if step is None else self.bound(step, category)
@@ -315,7 +315,7 @@ class _Loader:
 def _given(
     document: Document, parameters: Mapping[str, object], problems: list[str]
 ) -> Mapping[str, Given]:
-    """The value of each parameter, with the folder that relative paths begin in."""
+    """Return the value of each parameter, with the folder of its relative paths."""
     place = document.place("parameters")
     problems += [
         f"{place} {name}: there is no such parameter{near(name, document.parameters)}"
@@ -328,7 +328,7 @@ def _given(
             if declared.default is MISSING:
                 kind = declared.kind.__name__
                 problems.append(f"{place} {name}: it needs a value: -- --{name} {kind.upper()}")
-            # Even without a value it is a parameter: what refers to it is not wrong too.
+            # Even without a value it is a parameter: references to it are not errors too.
             given[name] = Given(declared.default, document.folder)
             continue
         value = parameters[name]
@@ -340,7 +340,7 @@ def _given(
 
 @contextlib.contextmanager
 def _importing(folder: Path) -> Generator[None, None, None]:
-    """Modules of this folder can be imported, as for a script in it."""
+    """Make modules of this folder importable, as for a script in it."""
     before = list(sys.path)
     sys.path.insert(0, str(folder))
     try:
@@ -369,19 +369,19 @@ def _called(bound: Bound) -> object:
 
 def _flow(made: object, place: Place, problem: str) -> Flow[object]:
     if not isinstance(made, Flow):
-        # What is not a flow may say what to do about it.
+        # An object that is not a flow may have advice.
         advice: object = getattr(made, "advice", None)
         problem = advice if isinstance(advice, str) else f"it {problem}"
         raise PipelineError([f"{place}: it made no Flow, but {made!r}; {problem}"])
-    return cast("Flow[object]", made)  # of whatever items
+    return cast("Flow[object]", made)  # of any items
 
 
 def _locate(flow: Flow[object], known: int, place: Place) -> None:
-    """Let the stages that an operator has added say that they come from the file."""
+    """Make the stages that an operator has added say that they come from the file."""
     if place.line is None:
         return
-    # Where this library was called, which is where `Flow` thinks that they were assembled, but for
-    # those of a user's own function.
+    # The caller of this library, where `Flow` thinks that they were assembled, except for those of
+    # a user's own function.
     called = line_of(user_site())
     count = len(stages_of(flow))
     if called is not None:
