@@ -224,8 +224,8 @@ def test_others_start_if_the_first_has_ended(run: Callable[..., Run]) -> None:
 
 def test_the_next_wave_starts_when_few_tasks_wait_for_a_slot(run: Callable[..., Run]) -> None:
     made = run(100, 2)
-    made.receiver.asked = 2
     made.starts()
+    made.receiver.asked = 2
     wave, _ = made.cluster.next()
     made.receiver.known.add(1)
     looks(made)
@@ -256,8 +256,8 @@ def test_waves_of_which_no_task_has_come_are_followed_by_none(
 
 def test_united_partitions_have_numbers_of_their_own(run: Callable[..., Run]) -> None:
     made = run(100, 2, 3)
-    made.receiver.asked = 2
     made.starts()
+    made.receiver.asked = 2
     made.cluster.next()
     made.receiver.known.add(1 * 3 + 2)
     looks(made)
@@ -272,8 +272,8 @@ def test_no_wave_starts_while_nobody_asks_or_much_waits_here(
     run: Callable[..., Run], away: str
 ) -> None:
     made = run(100, 2)
-    made.receiver.asked = 2
     _, first = made.starts()
+    made.receiver.asked = 2
     wave, second = made.cluster.next()
     setattr(made.receiver, away, 2**30)
     made.receiver.known.update(wave)
@@ -328,8 +328,8 @@ def test_an_error_ends_the_other_waves_and_is_raised_when_they_have_ended(
     run: Callable[..., Run],
 ) -> None:
     made = run(100, 2)
-    made.receiver.asked = 2
     made.starts()
+    made.receiver.asked = 2
     _, end = made.cluster.next()
     end.set_exception(LookupError("a task"))
 
@@ -352,8 +352,8 @@ def test_what_has_not_started_never_does_when_the_job_is_over(run: Callable[...,
 
 def test_those_that_left_start_again_when_somebody_asks(run: Callable[..., Run]) -> None:
     made = run(100, 2)
-    made.receiver.asked = 2
     _, first = made.starts()
+    made.receiver.asked = 2
     wave, _ = made.starts()
     assert wave == range(1, 5)
     first.set_result(None)
