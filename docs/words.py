@@ -39,7 +39,7 @@ LEFT_OUT: Final = re.compile(
 
 
 SHOWN: Final = 10
-"""How many finds of a folder are printed that has too many; ``--all`` prints the others."""
+"""The most finds to print of a folder that has too many; ``--all`` prints the others."""
 
 
 class Word(NamedTuple):
@@ -69,7 +69,7 @@ class Find(NamedTuple):
 
 
 def listed(table: Mapping[str, Any]) -> list[Word]:
-    """The words of a table as the file has it."""
+    """Return the words of the table of the file."""
     return [
         Word(re.compile(word["pattern"]), word["write"], word.get("begins_docstring", False))
         for word in table["word"]
@@ -77,7 +77,7 @@ def listed(table: Mapping[str, Any]) -> list[Word]:
 
 
 def prose(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """The lines for a reader in a file: number, text, and whether a docstring begins there."""
+    """Return the lines of prose in a file: number, text, and whether a docstring begins there."""
     text = path.read_text("utf-8")
     if path.suffix == ".md":
         fenced = False
@@ -101,7 +101,7 @@ def prose(path: Path) -> Iterator[tuple[int, str, bool]]:
 
 
 def finds(root: Path, words: Sequence[Word]) -> list[Find]:
-    """All words to avoid that the files below a folder have."""
+    """Return all words to avoid in the files below a folder."""
     any_word = re.compile("|".join(word.pattern.pattern for word in words))
     paths = {path for pattern in READ for path in root.glob(pattern)}
     return [
@@ -117,49 +117,47 @@ def finds(root: Path, words: Sequence[Word]) -> list[Find]:
     ]
 
 
-def by_folder(found: Sequence[Find]) -> dict[str, list[Find]]:
-    folders = defaultdict(list)
-    for find in found:
-        folders[find.path.parent.as_posix()].append(find)
-    return dict(sorted(folders.items()))
-
-
-def check(root: Path) -> Iterator[str]:
-    """What is wrong, as lines for a reader: finds of folders that have more than they may."""
+def counted(root: Path) -> tuple[dict[str, list[Find]], Mapping[str, int]]:
+    """Return the finds of each folder below `root`, and how many each may have."""
     table = tomllib.loads((root / LIST).read_text("utf-8"))
-    folders, limits = by_folder(finds(root, listed(table))), table["at_most"]
+    folders = defaultdict(list)
+    for find in finds(root, listed(table)):
+        folders[find.path.parent.as_posix()].append(find)
+    return dict(sorted(folders.items())), table["at_most"]
+
+
+def check(folders: Mapping[str, Sequence[Find]], limits: Mapping[str, int]) -> Iterator[str]:
+    """Return lines for a reader about the folders that have more finds than they may."""
     for folder, found in folders.items():
         if len(found) > (limit := limits.get(folder, 0)):
             yield from map(str, found[:SHOWN])
             yield f"{folder}: {len(found)} words of {LIST.as_posix()}, and {limit} at most may be"
 
 
-def fewer(root: Path) -> bool:
-    """Whether a folder has fewer finds than it may."""
-    table = tomllib.loads((root / LIST).read_text("utf-8"))
-    folders = by_folder(finds(root, listed(table)))
-    return any(len(folders.get(each, [])) < limit for each, limit in table["at_most"].items())
+def fewer(folders: Mapping[str, Sequence[Find]], limits: Mapping[str, int]) -> bool:
+    """Return whether a folder has fewer finds than it may."""
+    return any(len(folders.get(folder, ())) < limit for folder, limit in limits.items())
 
 
-def record(root: Path) -> None:
-    """Write how many finds each folder has now, as the most that it may have."""
+def record(root: Path, folders: Mapping[str, Sequence[Find]]) -> None:
+    """Write the number of finds of each folder, as the most that it may have."""
     file = root / LIST
-    text = file.read_text("utf-8")
-    found = by_folder(finds(root, listed(tomllib.loads(text))))
-    lines = [f'"{folder}" = {len(each)}\n' for folder, each in found.items()]
-    file.write_text(text.partition(LIMITS)[0] + LIMITS + "".join(lines), "utf-8")
+    lines = [f'"{folder}" = {len(found)}\n' for folder, found in folders.items()]
+    head = file.read_text("utf-8").partition(LIMITS)[0]
+    file.write_text(head + LIMITS + "".join(lines), "utf-8")
 
 
 def main(arguments: Sequence[str] = tuple(sys.argv[1:])) -> int:
-    """Check, print all or record; 1 if a folder has more than it may."""
-    if "--record" in arguments:
-        record(ROOT)
+    """Check, print all or record; return 1 if a folder has more finds than it may."""
+    folders, limits = counted(ROOT)
     if "--all" in arguments:
-        table = tomllib.loads((ROOT / LIST).read_text("utf-8"))
-        print(*finds(ROOT, listed(table)), sep="\n")
-    wrong = list(check(ROOT))
+        print(*(find for found in folders.values() for find in found), sep="\n")
+    if "--record" in arguments:
+        record(ROOT, folders)
+        return 0
+    wrong = list(check(folders, limits))
     print(*wrong, sep="\n") if wrong else print("No folder has more words to avoid than before.")
-    if fewer(ROOT):
+    if fewer(folders, limits):
         print("Some have fewer: `python docs/words.py --record` keeps it so.")
     return bool(wrong)
 
