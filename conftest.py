@@ -1,11 +1,11 @@
-"""What all tests share: tiers, blocks of the docs that are tests, and marks that skip.
+"""The parts that all tests share: tiers, blocks of the docs as tests, and marks that skip.
 
 ``pytest --quick`` runs the quick tier. A test falls into it by what it is:
 
 * Tests that are marked ``nightly`` or ``cluster`` are left out.
 * Of those that explore interleavings, of the rules of the kit, of what is tried with ``many``
   inputs (or with each operator), of ``slow`` ones, and of the ``essential`` ones on Spark, a
-  sample is drawn, anew for each commit: see `ONE_IN`.
+a new sample is drawn for each commit: see `ONE_IN`.
 * Others on Spark are left out.
 * All other tests run. With ``--one-in 3`` it is a third of them: another Python runs them all.
 
@@ -30,7 +30,7 @@ from pathlib import Path
 import pytest
 
 ONE_IN = {"interleave": 64, "essential": 16, "tck": 16, "many": 16, "spark": 8, "slow": 4}
-"""How many tests with a mark stand for each one that the quick tier draws. Of those that explore,
+"""For each mark, the number of tests of which the quick tier draws one. Of those that explore,
 the essential ones count as such: those of primitives, and of what operators are made of. Of those
 on Spark, only the essential ones are drawn from."""
 
@@ -135,7 +135,7 @@ def pytest_collection_finish() -> None:
 
 
 def _have_random_numbers() -> None:
-    """Have Hypothesis make its generator: it warns if it sees nobody, or who is frozen, hold it."""
+    """Have Hypothesis make its generator now: it warns if no visible reference holds it."""
     from hypothesis import given, settings, strategies
 
     @settings(max_examples=1, database=None)

@@ -113,7 +113,7 @@ FULLY_SUPPLIED = "3.13"
 """The newest Python on which all sessions have what they need; the recorded figures are of it."""
 
 BROUGHT = ROOT / ".nox" / "pythons"
-"""Where the session `pythons` puts interpreters: `bring_python.sh` makes them of Debian's."""
+"""The folder in which the session `pythons` puts interpreters; `bring_python.sh` makes them."""
 CAN_BRING = bool(shutil.which("apt-get") and shutil.which("dpkg"))
 
 # pyenv puts shims on the PATH that fail unless selected; the interpreters are beside them.
@@ -218,7 +218,7 @@ def wheels(session: nox.Session) -> dict[str, str]:
 def pyspark_wheel(session: nox.Session) -> Path:
     """Build PySpark's wheel, which its project does not publish, and return its folder.
 
-    uv would build it for each environment anew where the package index forbids caching. The wheel
+    uv would build it again for each environment where the package index forbids caching. The wheel
     is kept; uv prefers a newer release to it.
     """
     folder = ROOT / session.cache_dir / "pyspark"
@@ -262,7 +262,7 @@ def in_common(session: nox.Session, program: str, *arguments: str, **options: An
 
 
 def soak_times() -> dict[str, str]:
-    """How long to soak: what the environment says, or ten minutes."""
+    """Return how long to soak: as the environment says, or ten minutes."""
     return {name: os.environ.get(name, long) for name, (long, _) in SOAK.items()}
 
 
@@ -319,7 +319,7 @@ def typing(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)
 def typing_alone(session: nox.Session) -> None:
-    """Check what those see who have flow-core alone: all methods, but for the types of PySpark."""
+    """Check the types with flow-core alone: all methods are there, the types of PySpark are not."""
     install(session, "flow-core")
     session.install(*dependencies("typing"))
     place = Path(session.create_tmp())  # where neither checker finds our sources or settings
@@ -337,7 +337,7 @@ def typing_alone(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)
 def plugin(session: nox.Session) -> None:
-    """Build the example of somebody else's package, install it beside flow-core, and test it."""
+    """Build the example of a third party's package, install it beside flow-core, and test it."""
     install(session, "flow-core", "flow-cli", "flow-testing")
     session.install("./examples/plugin[test]", *dependencies("typing"))
     with session.chdir("examples/plugin"):
@@ -381,7 +381,7 @@ def without_gil(session: nox.Session, package: str) -> None:
 
 @nox.session(tags=["nightly"], python=WITHOUT_GIL, reuse_venv=False)
 def stress(session: nox.Session) -> None:
-    """Have threads race for an hour without the GIL: random flows, and subscribers who leave."""
+    """Have threads race for an hour without the GIL: random flows, and subscribers that leave."""
     install(session, *PURE)
     session.install(*test_dependencies(session))
     files = (SOAKED, "packages/flow-multicast/tests/test_churn.py")
@@ -603,7 +603,7 @@ def bounds(session: nox.Session, bounds: tuple[str, ...]) -> None:
 
 @nox.session(tags=["nightly"], **COMMON)
 def soak(session: nox.Session) -> None:
-    """Use random flows for ten minutes, 10 million items that do not wait, a million who leave.
+    """Use random flows for ten minutes, 10 million items that do not wait, a million cancels.
 
     FLOW_SOAK_SEED and FLOW_SOAK_ROUND, which a failure names, run what has failed again. So does
     FLOW_STRESS_SEED, for 100,000 flows in each kind of event loop.

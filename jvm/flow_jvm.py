@@ -1,4 +1,4 @@
-"""What has to be there before a Java virtual machine can start: jars, and classes of ours.
+"""The things a Java virtual machine needs before it can start: jars, and our classes.
 
 A project that needs one is a folder with a ``pom.xml``, which names what comes from Maven Central,
 and a folder ``java`` with sources.
@@ -37,7 +37,7 @@ class Toolchain:
 
 
 def missing_tools(modules: Sequence[str] = ("jpype", "rich")) -> Sequence[str]:
-    """What has to be installed before a project can run, by name."""
+    """Return the names of the programs and modules that are missing and have to be installed."""
     tools = [f"{tool} (on the PATH)" for tool in ("java", "javac", "mvn") if not shutil.which(tool)]
     missing = [f"{name} (for Python)" for name in modules if not find_spec(name)]
     return [*tools, *missing]

@@ -1,4 +1,4 @@
-"""What is seen of long work: a bar while it goes on, then lines that are not cut in a file."""
+"""The display of long work: a bar while it runs, then lines that are not cut in a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["WithProgress"]
 
 
 class WithProgress:
-    """Shows a bar while it is a context, if somebody looks; the base of reports.
+    """Shows a bar while it is a context, if there is a terminal; the base of reports.
 
     Args:
         total: the steps of the work.

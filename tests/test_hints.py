@@ -79,9 +79,9 @@ def test_a_module_says_where_a_name_is(module: object, name: str, text: str) -> 
 
 
 def test_what_is_no_flow_says_how_to_go_on() -> None:
-    assert "go on with sequential() and retry(" in said(FLOW.parallel(2), "retry")
+    assert "continue with sequential() and retry(" in said(FLOW.parallel(2), "retry")
     assert "here it is batch" in said(FLOW.publish(), "chunk")
-    with pytest.raises(AttributeError, match=r"go on with \.ref_count\(\)\.map"):
+    with pytest.raises(AttributeError, match=r"continue with \.ref_count\(\)\.map"):
         FLOW.publish().map  # type: ignore[attr-defined]  # noqa: B018
 
 

@@ -95,7 +95,11 @@ def test_where_the_meaning_is_plain_it_works(make: Make, items: list[Any], where
         (lambda: FLOW | observe_on, TypeError, "write flow.pipe(observe_on)"),
         (lambda: FLOW + FLOW, TypeError, "a.concat(b) is one after the other, a.merge(b) both at"),
         (lambda: list(FLOW.publish()), TypeError, "iterate over .ref_count() or .auto_connect()"),
-        (lambda: FLOW.publish().map(str), AttributeError, "go on with .ref_count().map, .auto_co"),
+        (
+            lambda: FLOW.publish().map(str),
+            AttributeError,
+            "continue with .ref_count().map, .auto_c",
+        ),
         (lambda: FLOW.chunk(2), AttributeError, "here it is batch"),
     ],
 )

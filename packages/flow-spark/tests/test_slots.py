@@ -62,7 +62,7 @@ def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
         spark.conf.unset(BACKLOG_LIMIT)
 
     said = str(caught.value)
-    assert "the Spark job 'flow | map' was ended: nobody has asked for its items" in said
+    assert "the Spark job 'flow | map' was ended: its items were not requested for" in said
     assert "of 1,048,576 that may (spark.flow.backlog.limit)" in said
     assert not [*spark.sparkContext.statusTracker().getActiveJobsIds()]
 

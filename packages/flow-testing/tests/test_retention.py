@@ -143,7 +143,7 @@ class KeepingSubscription:
         ("subscriber", "its subscriber lives on while the flow and its subscription are held"),
         ("publisher", "its subscriber lives on .* referred to by .*Keeping"),
         ("item", r"Payload\(0\) and 5 more lives on while its subscription is held"),
-        ("cycle", "the iterator of its items lives on though nobody holds its subscription"),
+        ("cycle", "the iterator of its items lives on though its subscription was released"),
     ],
 )
 def test_what_is_kept_is_found(what: str, message: str) -> None:

@@ -104,7 +104,7 @@ def test_its_assertions_say_what_happened() -> None:
     assert publisher.cancelled
     with pytest.raises(AssertionError, match="was, 2 times"):
         publisher.assert_not_cancelled()
-    with pytest.raises(AssertionError, match="nobody has subscribed"):
+    with pytest.raises(AssertionError, match="there is no subscriber yet"):
         TestPublisher[int](Violation.OVERFLOW).next(1)
 
 

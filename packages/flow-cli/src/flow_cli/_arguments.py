@@ -132,7 +132,7 @@ def _add(
     required = parameter.default is _NO_VALUE
     shown = "needed" if required else f"default: {parameter.default}"
     # A parameter that is not given keeps the function's own default.
-    settings: dict[str, Any] = {  # Any: argparse takes each of these with a type of its own
+    settings: dict[str, Any] = {  # Any: argparse has another type for each
         "dest": parameter.name,
         "default": argparse.SUPPRESS,
         "help": shown.replace("%", "%%"),

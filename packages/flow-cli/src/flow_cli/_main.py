@@ -116,7 +116,7 @@ def _parser() -> Parser:
     listing = commands.add_parser(
         "plugins",
         parents=[common],
-        help="what is installed, and who brought it",
+        help="what is installed, by distribution",
         description="List operators, sources, sinks, engines and converters by distribution.",
         allow_abbrev=False,
     )

@@ -39,7 +39,7 @@ def progress(label: str, total: int | None = None) -> Operator[T, Flow[T]]:
     >>> list(flow.range(3).pipe(progress("counting", total=3)))
     [0, 1, 2]
 
-    Every subscriber has a bar of its own. Without a terminal nothing is shown or counted. It is a
+    Every subscriber has its own bar. Without a terminal nothing is shown or counted. It is a
     boundary: it stays in this process when the operators before it run elsewhere. Demand: passed
     on.
     Thread: the upstream's. Fusion: SYNC if the upstream is an iterator.

@@ -47,7 +47,7 @@ class Connectable(Publisher[T], Generic[T]):
                 if not hasattr(Flow, name):
                     no_such_name(type(self).__name__, name)
                 message += (
-                    "; it waits for connect(), and is not a flow: go on with "
+                    "; it waits for connect(), and is not a flow: continue with "
                     f".ref_count().{name}, .auto_connect().{name} or .flow.{name}"
                 )
             raise AttributeError(message, name=name, obj=self)

@@ -25,7 +25,7 @@ class Counter:
         unit: the name of what is counted, in the plural.
         note: a text that stands behind the count; it may change.
         shown: whether a display shows it.
-        stopped: whether it was told to end early, so that an error that ends it is not a failure.
+        stopped: whether it was asked to end early, so that an error that ends it is not a failure.
     """
 
     __slots__ = ("count", "note", "shown", "stopped", "total", "unit")

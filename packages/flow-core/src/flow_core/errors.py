@@ -194,7 +194,7 @@ def cancelled_inside(who: str, cancelled: BaseException) -> FlowError:
         who: the function, or the operator that has called it, for the message.
         cancelled: the error that it let through.
     """
-    told = FlowError(f"{who}: what it awaits was cancelled, and nobody has cancelled the flow")
+    told = FlowError(f"{who}: what it awaits was cancelled, and the flow was not")
     told.__cause__ = cancelled
     return told
 
@@ -289,8 +289,8 @@ def _too_deep(error: RecursionError) -> bool:
         return False
     error.__dict__[_LEFT] = left or _Left()
     error.add_note(
-        "too many operators are nested for Python's stack: let some of them run in a thread of "
-        "their own, by observe_on(executor) or subscribe_on(executor); give many flows to one "
+        "too many operators are nested for Python's stack: let some of them run in another "
+        "thread, by observe_on(executor) or subscribe_on(executor); give many flows to one "
         "operator, as concat(*flows) or merge(*flows), instead of one operator to another in a "
         "loop; or raise the limit with sys.setrecursionlimit"
     )

@@ -345,7 +345,7 @@ def as_runner(executor: Executor) -> Runner:
         raise TypeError(f"an executor is needed, not its class: {executor.__name__}(...)")
     if pickles_tasks(executor):
         raise TypeError(
-            "a subscription cannot go on in another process or interpreter, as it would have to be "
+            "a subscription cannot move to another process or interpreter, as it would have to be "
             "pickled; on_processes(pool) runs the stages that follow there"
         )
     if isinstance(executor, SubmitExecutor):

@@ -344,7 +344,7 @@ class Flow(
                 ``flow_cli.progress.progress()``. All but the last one return a flow.
 
         Raises:
-            TypeError: if one is none of these, or does not return a flow although another one
+            TypeError: if one is not one of these, or does not return a flow although another one
                 follows.
         """
         made: Any = self

@@ -48,7 +48,7 @@ _PACKAGES: Final = {
 }
 """Other packages, by the module of the core where people may look for them."""
 
-_AS_METHOD: Final = {"ParallelFlow": "no rail has it: go on with sequential() and"}
+_AS_METHOD: Final = {"ParallelFlow": "no rail has it: continue with sequential() and"}
 
 
 def hint(name: str, owner: str) -> str:

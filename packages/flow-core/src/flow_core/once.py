@@ -37,7 +37,7 @@ def spent(label: str, iterator: object) -> FlowError:
     kind = type(iterator).__name__
     return FlowError(
         f"{label}: this {kind} was iterated over before, and an iterator gives its items only "
-        "once; to run a flow several times, give it a list, or make the iterator anew for each run "
+        "once; to run a flow several times, give it a list, or make a new iterator for each run "
         "by flow_core.defer(lambda: …)"
     )
 

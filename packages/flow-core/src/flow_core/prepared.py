@@ -61,7 +61,7 @@ class OpenSource(IterableSource[Never]):
     def iterate(self) -> Iterator[Never]:
         if self.traced:
             raise FlowError(
-                f"prepare({self._name}): its input has no items of its own; call what prepare() "
+                f"prepare({self._name}): its input is only a placeholder; call what prepare() "
                 "gave with items, or its first(items); within the function, the input is used once"
             )
         raise FlowError(
@@ -309,8 +309,8 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
         where = f" at {place}" if place else ""
         raise FlowError(
             f"prepare({name}): its input is used a second time{where}; publish(lambda shared: …) "
-            "gives it to several flows, or leave prepare() out: then each call makes flows of its "
-            "own"
+            "gives it to several flows, or leave prepare() out: then each call makes its own "
+            "flows"
         )
     return Prepared(function, made)
 

@@ -129,7 +129,7 @@ def write_csv(
     """
 
     def rows(flow: Flow[Mapping[str, object]], file: IO[str]) -> int:
-        # Before Python 3.13 it quotes no line ends but those of its own kind.
+        # Before Python 3.13 it quotes only the line ends that it writes itself.
         writer = csv.writer(_Rows(file), delimiter=delimiter, lineterminator=_CRLF)
         names = None if columns is None else list(columns)
         if names is not None:

@@ -29,7 +29,7 @@ class EmitResult(enum.Enum):
     CANCELLED = "the subscriber has cancelled"
     TERMINATED = "the sink has ended"
     NON_SERIALIZED = "another thread is emitting right now"
-    ZERO_SUBSCRIBER = "nobody is subscribed who could get it"
+    ZERO_SUBSCRIBER = "there is no subscriber to send it to"
 
 
 class EmitError(FlowError):
@@ -53,7 +53,7 @@ class Sink(Exclusive, Generic[T]):
     >>> numbers = DirectProcessor[int]()
     >>> sink = Sink(numbers)
     >>> sink.try_next(1)
-    <EmitResult.ZERO_SUBSCRIBER: 'nobody is subscribed who could get it'>
+    <EmitResult.ZERO_SUBSCRIBER: 'there is no subscriber to send it to'>
     >>> handle = numbers.flow.subscribe(print)
     >>> sink.next(2)
     2

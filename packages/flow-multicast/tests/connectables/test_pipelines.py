@@ -67,7 +67,7 @@ def test_what_waits_for_connect_says_what_to_take_in_a_file(write: Write, operat
 @pytest.mark.parametrize("operator", [publish(), replay(), publish_value(0)])
 def test_what_waits_for_connect_says_how_a_chain_goes_on(operator: Any) -> None:
     connectable: Any = flow.range(3).pipe(operator)
-    with pytest.raises(AttributeError, match=r"go on with .ref_count\(\).map, .auto_connect"):
+    with pytest.raises(AttributeError, match=r"continue with .ref_count\(\).map, .auto_connect"):
         connectable.map(str)
     with pytest.raises(AttributeError, match=r"Connectable has no 'mop'"):
         connectable.mop(str)

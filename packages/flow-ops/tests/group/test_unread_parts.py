@@ -208,31 +208,31 @@ def clock() -> Iterator[VirtualClock]:
 STILL: dict[str, tuple[Callable[[], Flow[Any]], str]] = {
     "groups one after the other": (
         lambda: fours(1032).concat_map(lambda group: group.count()),
-        "3 groups that nobody reads hold all 128 items",
+        "3 unread groups hold all 128 items",
     ),
     "fewer at a time than there are": (
         lambda: fours().flat_map(lambda group: group.count(), concurrency=3),
-        "1 group that nobody reads holds all 128 items",
+        "1 unread group holds all 128 items",
     ),
     "with errors that wait": (
         lambda: fours(delay_error=True).flat_map(lambda group: group.count(), concurrency=3),
-        "1 group that nobody reads holds all 128 items",
+        "1 unread group holds all 128 items",
     ),
     "all groups first": (
         lambda: fours().to_list(),
-        "4 groups that nobody reads hold all 128 items",
+        "4 unread groups hold all 128 items",
     ),
     "all windows first": (
         lambda: flow.range(6000).window_with_count(10).to_list(),
-        "13 windows that nobody reads hold all 128 items",
+        "13 unread windows hold all 128 items",
     ),
     "long windows that overlap": (
         lambda: flow.range(6000).window_with_count(1000, 500).concat_map(lambda w: w.count()),
-        "1 window that nobody reads holds all 128 items",
+        "1 unread window holds all 128 items",
     ),
     "sessions": (
         lambda: flow.range(600).session_window(3600).to_list(),
-        "1 window that nobody reads holds all 128 items",
+        "1 unread window holds all 128 items",
     ),
 }
 
@@ -311,7 +311,7 @@ def test_a_group_that_ends_later_lets_the_others_go_on_and_that_is_said(
         clock.advance_by(59)
     seen.assert_not_terminated()
     (record,) = caplog.records
-    assert "3 groups that nobody reads hold all 128 items" in record.getMessage()
+    assert "3 unread groups hold all 128 items" in record.getMessage()
     clock.advance_by(3600)
     assert seen.terminated
     assert seen.error is None

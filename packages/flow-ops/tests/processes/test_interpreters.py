@@ -109,5 +109,5 @@ def test_what_is_given_to_python_c_says_where_to_put_it() -> None:
 @pytest.mark.parametrize("moved", ["observe_on", "subscribe_on"])
 def test_a_subscription_does_not_go_on_in_an_interpreter(tmp_path: Path, moved: str) -> None:
     done = run(script(f"flow.range(3).{moved}(pool)"), path=tmp_path / "job.py")
-    assert "TypeError: a subscription cannot go on in another process or interpreter" in done.stderr
+    assert "TypeError: a subscription cannot move to another process or interpreter" in done.stderr
     assert "on_processes(pool) runs the stages that follow there" in done.stderr

@@ -41,7 +41,7 @@ class Terminating(Protocol):
 
     @property
     def terminated(self) -> bool:
-        """Whether its flow has ended."""
+        """True if its flow has ended."""
         ...
 
     @property
@@ -215,7 +215,7 @@ class _AgeraSource(Publisher[T]):
         if loop is None:
             outlet.end(
                 IllegalStateError(
-                    f"{self._label}: Can only be added on a Looper thread, and this is none; say "
+                    f"{self._label}: Can only be added on a Looper thread, and this is not; say "
                     "which one by loop="
                 )
             )

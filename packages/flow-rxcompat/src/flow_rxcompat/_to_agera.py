@@ -155,7 +155,7 @@ class _FlowHolder(BaseObservable, Generic[T]):
 
     @property
     def terminated(self) -> bool:
-        """Whether the flow has ended; an update has announced it.
+        """True if the flow has ended; an update has announced it.
 
         A new activation makes it False, also while its message is on the way.
         """

@@ -113,7 +113,7 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if begin > end:
             raise SpoolError(
                 f"the checkpoint is at segment {begin}, and the spool {self._segments.folder} ends "
-                f"before segment {end}: it was emptied. Begin anew with an empty checkpoint"
+                f"before segment {end}: it was emptied. Begin again with an empty checkpoint"
             )
         if end == begin:
             end = self._more(begin)
@@ -202,6 +202,6 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if offset["spool"] != self._segments.id:
             raise SpoolError(
                 f"the checkpoint belongs to another spool than the one at {self._segments.folder}: "
-                "each spool has a checkpoint of its own. Begin anew with an empty one"
+                "each spool needs its own checkpoint. Begin again with an empty one"
             )
         return int(offset["segment"])

@@ -45,7 +45,7 @@ _RESERVED_BYTES: Final = 4096
 _SHORT: Final = 600
 """The length of a text that fits into the reserve in any encoding, in characters."""
 _PATIENCE_S: Final = 5.0
-"""How long to wait for another process that makes the same spool at the same time, in seconds."""
+"""The time to wait for another process that makes the same spool, in seconds."""
 _SUFFIX: Final = ".arrow"
 _PRIVATE: Final = 0o600
 _OWN_FIRST: Final = re.compile(r".*\.lock|[0-9a-f]{16}\.part")
@@ -177,7 +177,7 @@ class Segments:
             known = _pyarrow.ipc.read_schema(_pyarrow.py_buffer(bytes.fromhex(meta["columns"])))
             raise SpoolError(
                 f"the spool {folder} holds the columns ({_said(known)}), and this flow has "
-                f"({_said(columns)}): give it a spool and a checkpoint of its own"
+                f"({_said(columns)}): give it its own spool and checkpoint"
             )
         return spool
 
@@ -195,7 +195,7 @@ class Segments:
                 return meta  # the process that has the lock does the rest
             if time.monotonic() > deadline:
                 raise SpoolError(
-                    f"another process has begun a spool in {self.folder} and does not go on; end "
+                    f"another process has begun a spool in {self.folder} and is stuck; end "
                     "it, or name another folder"
                 )
             time.sleep(0.01)
@@ -307,7 +307,7 @@ class Segments:
             raise SpoolError(
                 f"the checkpoint asks for the segments {start} to {end - 1} of the spool "
                 f"{self.folder}, which has not got all of them: it goes with another checkpoint, "
-                "or files were removed. Begin anew with an empty spool and an empty checkpoint"
+                "or files were removed. Begin again with an empty spool and an empty checkpoint"
             )
         return found
 

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 IN_MEMORY_BYTES: Final = 32 * 2**20
-"""How much is sent to Spark at once, in bytes; more goes through files."""
+"""The most that is sent to Spark at once, in bytes; more goes through files."""
 
 WORTH_A_FILE_BYTES: Final = 2**20
 """The same where this process can write files that the cluster reads, which is soon faster."""

@@ -67,7 +67,7 @@ def test_a_flow_that_spark_cancels_fails_and_says_so(
     place: Place, ways: list[tuple[Told, Told]]
 ) -> None:
     for tell, cancel in ways:
-        with pytest.raises(SparkJobError, match="somebody has cancelled it"):
+        with pytest.raises(SparkJobError, match="it was cancelled: by"):
             read_until_told(place.spark, tell, cancel).result(TIMEOUT_S)
 
 

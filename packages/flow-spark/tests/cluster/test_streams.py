@@ -219,7 +219,7 @@ def test_a_checkpoint_is_refused_to_a_flow_of_another_name_or_other_columns(
 
     with pytest.raises(CheckpointConflictError, match=r"'mine'.*'yours'.*a checkpoint of its own"):
         list(from_stream(stream, checkpoint=state, trigger="available-now", name="yours"))
-    with pytest.raises(CheckpointConflictError, match=r"(?s)columns.*begin anew"):
+    with pytest.raises(CheckpointConflictError, match=r"(?s)columns.*begin again"):
         renamed = stream.withColumnRenamed("n", "m")
         list(from_stream(renamed, checkpoint=state, trigger="available-now", name="mine"))
 

@@ -84,7 +84,7 @@ class TestWithoutAName:
 
         with pytest.raises(
             CheckpointConflictError,
-            match=r"(?s)its stages are 'map \| filter', not 'map'.*of its own.*begin anew.*name=",
+            match=r"(?s)its stages are 'map \| filter', not 'map'.*its own.*begin again.*name=",
         ):
             list(rows.map(str))
         with pytest.raises(

@@ -97,7 +97,7 @@ class Misbehaving(Publisher[int]):
     def subscriber(self) -> Subscriber[Any]:  # Any: it gets wrong signals, too
         """The subscriber that the operator has subscribed."""
         if self._subscriber is None:
-            raise AssertionError("nobody has subscribed")
+            raise AssertionError("there is no subscriber yet")
         return self._subscriber
 
     def send(self, *items: int) -> None:

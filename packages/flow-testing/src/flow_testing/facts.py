@@ -242,15 +242,15 @@ class Facts:
     answers: Fusion
     """The fusion that it grants to its downstream."""
     front: bool
-    """Whether it requests fusion of its upstream without a request of its downstream."""
+    """True if it requests fusion of its upstream without a request of its downstream."""
     back: bool
-    """Whether it grants fusion though its upstream does not."""
+    """True if it grants fusion though its upstream does not."""
     conditional: bool
-    """Whether it tells its upstream which items it has used up."""
+    """True if it tells its upstream which items it has used up."""
     scalar: bool
-    """Whether it checks for a constant upstream, and makes something else of it (macro-fusion)."""
+    """True if it checks for a constant upstream, and makes something else of it (macro-fusion)."""
     callable: bool
-    """Whether it does so for an upstream that is a function."""
+    """True if it does so for an upstream that is a function."""
     requested: int
     """The request to the upstream for one item."""
 

@@ -59,7 +59,7 @@ T = TypeVar("T")
 _Values = Mapping[str, Any] | Mapping[int, Any]
 
 MarbleOverflow = Literal["buffer", "drop", "error"]
-"""What a source does with a due item that is not requested."""
+"""The policies of a source for a due item that is not requested."""
 
 _SPECIAL: Final = frozenset("-|#()^!, ")
 _NANOS: Final = 1_000_000_000
@@ -474,7 +474,7 @@ def cold(
     frame_s: float = 1.0,
     overflow: MarbleOverflow = "buffer",
 ) -> MarbleSource[Any]:
-    """Return a source whose time starts anew with each subscriber.
+    """Return a source whose time starts again with each subscriber.
 
     >>> clock = VirtualClock()
     >>> subscriber = TestSubscriber[str]()

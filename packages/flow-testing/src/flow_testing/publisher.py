@@ -60,9 +60,9 @@ class _Record:
         self.requests: list[int] = []
         """Each requested amount."""
         self.cancels = 0
-        """How often it was cancelled."""
+        """The number of cancels."""
         self.subscribed = 0
-        """How often it was subscribed."""
+        """The number of subscribers so far."""
 
     @property
     def cancelled(self) -> bool:
@@ -168,7 +168,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
 
     @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Subscribe `subscriber`: the last one gets the signals, and starts anew."""
+        """Subscribe `subscriber`: the last one gets the signals, and starts again."""
         self.subscribed += 1
         self._subscriber = subscriber
         self._terminated = False
@@ -219,7 +219,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         return self._terminated
 
     def next_at_once(self, *items: T) -> TestPublisher[T]:
-        """Break §1.3: send each of `items` from a thread of its own, all at the same time.
+        """Break §1.3: send each of `items` from another thread, all at the same time.
 
         Raises:
             AssertionError: if `Violation.CONCURRENCY` is not allowed, or a thread does not return.
@@ -298,7 +298,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
 
 def _known(subscriber: Subscriber[T] | None) -> Subscriber[T]:
     if subscriber is None:
-        raise AssertionError("nobody has subscribed")
+        raise AssertionError("there is no subscriber yet")
     return subscriber
 
 

@@ -77,7 +77,7 @@ class _Walk:
         self.files = files
         self.place = _Place()
         self.moments = 0
-        """How many runs have ended."""
+        """The number of runs that have ended."""
         self.failure: str = ""
         self.error: BaseException | None = None
         self.ended = Event()
@@ -95,7 +95,7 @@ class _Walk:
             self.ended.set()
 
     def _run(self) -> bool:
-        """Run the body once; return False if it was over before the call."""
+        """Run the body once; return False if it had ended before the call."""
         scenario = self.body()
         left = self.moments
         called = False

@@ -77,7 +77,7 @@ class Upstream:
 
     Args:
         name: for messages.
-        prepare: returns the flow to run instead, or None if there is none of this kind.
+        prepare: returns the flow to run instead, or None if there is none of that kind.
     """
 
     name: str

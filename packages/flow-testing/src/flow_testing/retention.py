@@ -1,4 +1,4 @@
-"""The check that a flow that is over releases everything: its subscriber, items and chain."""
+"""The check that a flow that has ended releases everything: its subscriber, items and chain."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ ENDINGS: Final[tuple[Ending, ...]] = (
     ),
     Ending("a wrong request", lambda: TestSubscriber(1), lambda subscriber: subscriber.request(0)),
 )
-"""How flows end."""
+"""The ways in which flows end."""
 
 
 def _one_more(subscriber: _AnySubscriber, _: object) -> None:
@@ -236,7 +236,7 @@ def assert_released(
     settle: Callable[[], object] = lambda: None,
     only: Callable[[str], object] = lambda _: True,
 ) -> None:
-    """Check that a flow that is over releases everything at once, without the cyclic collector.
+    """Check that a flow that has ended releases everything at once, without the cyclic collector.
 
     Without the GIL an object that another thread drops may wait for the thread that created it:
     there, the check runs the collector.
@@ -276,7 +276,7 @@ def assert_released(
                     del subscription
                     settle()
                     _assert_gone(
-                        [*payloads.chains, *payloads.errors], "though nobody holds its subscription"
+                        [*payloads.chains, *payloads.errors], "though its subscription was released"
                     )
             except AssertionError as failure:
                 failure.add_note(f"the flow was {ending.name}")
@@ -335,7 +335,7 @@ def _referrers(thing: object) -> str:
         for referrer in gc.get_referrers(thing)
         if getattr(referrer, "f_code", None) not in _OWN
     ]
-    return ", ".join(_described(referrer) for referrer in found) or "nobody that can be found"
+    return ", ".join(_described(referrer) for referrer in found) or "nothing that can be found"
 
 
 def _described(referrer: object) -> str:

@@ -43,7 +43,7 @@ def _patience() -> float:
 
 
 TIMEOUT_S: Final = 5.0 * _patience()
-"""How long tests wait for an immediate event, in seconds; ``FLOW_PATIENCE`` multiplies it."""
+"""The time that tests wait for an immediate event, in seconds; ``FLOW_PATIENCE`` multiplies it."""
 
 SignalName = Literal["on_subscribe", "on_next", "on_error", "on_complete"]
 
@@ -556,7 +556,7 @@ class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
         self._accept = accept
         self.rejected: list[T] = []
         self.offered = 0
-        """How many items came by `try_on_next`."""
+        """The number of items that came by `try_on_next`."""
 
     @override
     def on_next(self, item: T, /) -> None:

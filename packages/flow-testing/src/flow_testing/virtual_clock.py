@@ -30,7 +30,7 @@ T = TypeVar("T")
 _NANOS: Final = 1_000_000_000
 
 _LOOK_S: Final = 0.001
-"""How often to check whether other threads have sent something, in seconds of real time."""
+"""The interval of checks whether other threads have sent something, in seconds of real time."""
 
 
 @final
@@ -406,7 +406,7 @@ class _Flight:
             if jumps == max_jumps:
                 raise AssertionError(
                     f"time has jumped {jumps} times, and {running!r} has not ended at "
-                    f"{self._clock.now()} s; bound a flow that goes on for ever, by take() for "
+                    f"{self._clock.now()} s; bound a flow that never ends, by take() for "
                     "example"
                 )
             jumps += 1

@@ -80,7 +80,7 @@ class TestOutcomes:
         assert sum(report.outcomes.values()) == report.schedules
 
     def test_that_are_not_allowed_are_failures(self) -> None:
-        with pytest.raises(InterleavingFailure, match="1 is none of") as raised:
+        with pytest.raises(InterleavingFailure, match="1 is not one of") as raised:
             explore(two_increments, modules=[__name__], expect={2})
         failure = raised.value.report.failure
         assert failure is not None

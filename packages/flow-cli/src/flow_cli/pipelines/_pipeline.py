@@ -110,7 +110,7 @@ class Pipeline:
         return self._sink is not None
 
     def flow(self) -> Flow[object]:
-        """Return the flow before the sink, assembled anew; nothing of it runs.
+        """Return the flow before the sink, assembled again; nothing of it runs.
 
         Raises:
             PipelineError: if the result of an operator is not a flow.

@@ -57,7 +57,7 @@ class Bounding(Fluent[T_co], Generic[T_co]):
         >>> from contextvars import ContextVar
         >>> from threading import Thread
         >>> import flow_core as flow
-        >>> user = ContextVar("user", default="nobody")
+        >>> user = ContextVar("user", default="guest")
         >>> def from_elsewhere(emitter):
         ...     thread = Thread(target=lambda: (emitter.next(1), emitter.complete()))
         ...     thread.start()
@@ -65,7 +65,7 @@ class Bounding(Fluent[T_co], Generic[T_co]):
         >>> flows = flow.create(from_elsewhere), flow.create(from_elsewhere).context_capture()
         >>> token = user.set("Ada")
         >>> [made.map(lambda _: user.get()).first() for made in flows]
-        ['nobody', 'Ada']
+        ['guest', 'Ada']
         >>> user.reset(token)
 
         Put it where your own thread brings the items, or behind a source with several subscribers,
@@ -95,10 +95,10 @@ class Bounding(Fluent[T_co], Generic[T_co]):
 
         >>> from contextvars import ContextVar
         >>> import flow_core as flow
-        >>> user = ContextVar("user", default="nobody")
-        >>> who = flow.range(2).map(lambda _: user.get()).context_write(user, "Ada")
-        >>> list(who.map(lambda name: (name, user.get())))
-        [('Ada', 'nobody'), ('Ada', 'nobody')]
+        >>> user = ContextVar("user", default="guest")
+        >>> users = flow.range(2).map(lambda _: user.get()).context_write(user, "Ada")
+        >>> list(users.map(lambda name: (name, user.get())))
+        [('Ada', 'guest'), ('Ada', 'guest')]
 
         Everything above (sources and stages, when they are subscribed to, requested or cancelled)
         sees the context of the subscriber as it was when it subscribed, with the values. The

@@ -296,7 +296,7 @@ def from_future(
         is closed before it is done.
 
     Raises:
-        TypeError: if `future` is none of these.
+    TypeError: if `future` is not one of these.
     """
     if not isinstance(future, (Future, Awaitable)) and not _is_future(future):
         raise TypeError(

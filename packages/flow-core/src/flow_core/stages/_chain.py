@@ -190,7 +190,7 @@ class StageChain(Generic[T_co]):
 
     def _pushed(
         self, source: IterableSource[Any], on_next: Callable[[T_co], object], gate: Gate
-    ) -> GeneratorType[int, int, None] | None:  # Any: the items of its own source
+    ) -> GeneratorType[int, int, None] | None:  # Any: as in its source
         """Return a loop that sends all items of its source through all its stages to `on_next`.
 
         It yields only if the gate is cancelled, and has to be closed then.

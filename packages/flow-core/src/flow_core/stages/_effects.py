@@ -54,7 +54,7 @@ def told(action: Callable[..., object], error: BaseException, *, alone: bool = F
             raise
         if raised is error or not isinstance(error, Exception):
             raise
-        raise ExceptionGroup("the flow failed, and so did what was told", [error, raised]) from None
+        raise ExceptionGroup("the flow failed, and so did its callback", [error, raised]) from None
 
 
 DO_ON_ERROR: Final = Template(

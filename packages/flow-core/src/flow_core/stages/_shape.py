@@ -235,7 +235,7 @@ class Node:
         self.deep: Final[bool] = self.depth > MAX_DEPTH
         """True if it knows the last template only."""
         self.few: Final[bool] = self.depth <= _FEW
-        """True if its flows hold the arguments of all stages, and not only of their own."""
+        """True if its flows hold the arguments of all stages, and not only of the last."""
         self.shape: Shape | None = None
         """The shape of the templates, once `shaped` has been called."""
 

@@ -620,7 +620,7 @@ class _Shape(ast.NodeVisitor):
         if marker in _MARKERS:
             raise TemplateError(
                 f"the template of {self._template.name!r} cannot have {marker} at this place of "
-                f"{self._text}: it is a statement of its own, and "
+                f"{self._text}: it is a separate statement, and "
                 f"{' or '.join(sorted(self._markers)) or 'none of that kind'} may stand there"
             )
 

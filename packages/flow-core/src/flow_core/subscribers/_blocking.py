@@ -77,7 +77,7 @@ def wait_for(queue: SimpleQueue[T], timeout_s: float | None = None) -> T:
     """
     if sys.is_finalizing():  # in a finaliser
         raise FlowError(
-            "the interpreter is ending, and no other thread runs that could go on with this flow; "
+            "the interpreter is ending, and no other thread runs that could continue this flow; "
             "end what uses it before, by a context manager or atexit.register()"
         )
     if get_ident() != main_thread().ident:

@@ -44,7 +44,7 @@ class _Count(NamedTuple, Generic[T]):
     """The subscribers that have come."""
 
     left: int
-    """How many are missing; below 0 if more have come."""
+    """The number of subscribers that are missing; below 0 if more have come."""
     connection: Disposable | None = None
     """The run, once nothing keeps it from running."""
     spare: tuple[_Waiting[T], ...] = ()

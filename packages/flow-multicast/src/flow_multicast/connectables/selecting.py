@@ -65,7 +65,7 @@ class Selected(Publisher[R], Generic[T, R]):
             chosen = self._selector(Flow(processor))
             if isinstance(chosen, Connectable):
                 raise TypeError(
-                    f"{self._label}: its selector gave {chosen!r}, which nobody connects; give its "
+                    f"{self._label}: its selector gave {chosen!r}, which never connects; give its "
                     ".ref_count() or .auto_connect(), or connect it there and give its .flow"
                 )
             if not hasattr(chosen, "subscribe"):
@@ -211,7 +211,7 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         if upstream is not None:
             hooks.cancel(upstream)
         if processor is not None:
-            processor.on_error(DisconnectedError(f"{self._label}: its selected flow is over"))
+            processor.on_error(DisconnectedError(f"{self._label}: its selected flow has ended"))
 
 
 class _Outer(Relay[R]):

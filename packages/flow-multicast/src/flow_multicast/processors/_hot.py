@@ -37,11 +37,11 @@ T = TypeVar("T")
 NEVER: Final = 4 * UNBOUNDED
 """A position in the sequence of items that is never reached."""
 MANY: Final = 64
-"""How many requested amounts may wait to be added up."""
+"""The number of requested amounts that may wait to be added up."""
 _PATIENCE_S: Final = 5.0
-"""How long the feeding thread waits for another thread to send an item, in seconds."""
+"""The time that the feeding thread waits for another thread to send an item, in seconds."""
 _TURN_S: Final = 0.0001
-"""How often it checks whether it has, in seconds."""
+"""The interval at which it checks whether that thread has sent it, in seconds."""
 
 
 def ignore(item: object) -> None:
@@ -477,12 +477,12 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @property
     def has_subscribers(self) -> bool:
-        """Whether there is a subscriber now."""
+        """True if there is a subscriber now."""
         return bool(self._lines)
 
     @property
     def terminated(self) -> bool:
-        """Whether it has ended, and accepts nothing more."""
+        """True if it has ended, and accepts nothing more."""
         return bool(self._ends)
 
     @final
@@ -541,7 +541,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             line.add_up()
             return
         self._retire(line, self.position)
-        if not self._live:  # there may be no next item that would show it
+        if not self._live:  # a next item that would show it may never come
             self._serving = ([], [])
         line.signal()  # it sends what it has to send
 
@@ -555,7 +555,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         self.common = -1  # when the next item comes, no reference to it is kept
 
     def statistics(self) -> Statistics:
-        """Return the statistics: who is served, and what waits. Any thread."""
+        """Return the statistics: the subscribers served, and what waits. Any thread."""
         demand, held_back = UNBOUNDED, list[Subscriber[T]]()
         lines = self.lines()
         for line in lines:

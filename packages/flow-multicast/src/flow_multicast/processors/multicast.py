@@ -384,12 +384,12 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     @property
     def has_subscribers(self) -> bool:
-        """Whether there is a subscriber now."""
+        """True if there is a subscriber now."""
         return any(line.downstream is not None for line in self._members.copy())
 
     @property
     def terminated(self) -> bool:
-        """Whether it has got the end, and accepts nothing more.
+        """True if it has received the end, and accepts nothing more.
 
         Items that wait come before the end.
         """

@@ -179,7 +179,7 @@ class UnicastProcessor(
 
     @property
     def terminated(self) -> bool:
-        """Whether it has ended, and accepts nothing more; items that wait come before the end."""
+        """True if it has ended, and accepts nothing more; items that wait come before the end."""
         return bool(self._ends)
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
@@ -221,7 +221,7 @@ class UnicastProcessor(
     @override
     def request(self, n: int, /) -> None:
         bad = None if n.__class__ is int and n > 0 else bad_request(n)
-        # A subscriber that polls keeps count of its own demand.
+        # A subscriber that polls counts its demand itself.
         polled = self._mode is not Fusion.NONE and (bad is None or self._mode is Fusion.SYNC)
         if self._cancelled or self._bad is not None or polled:
             return

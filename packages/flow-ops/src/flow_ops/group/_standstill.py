@@ -137,9 +137,9 @@ class Standstill:
     def _message(self, how_long: str) -> str:
         hub = self._hub
         names, count = hub.names, sum(bool(part.waiting) for part in list(hub.unsubscribed))
-        hold = f"{count} {names} that nobody reads hold"
+        hold = f"{count} unread {names} hold"
         if count == 1:
-            hold = f"1 {names.removesuffix('s')} that nobody reads holds"
+            hold = f"1 unread {names.removesuffix('s')} holds"
         return (
             f"{hub.label} stands still{how_long}: {hold} all {hub.prefetch} items that may wait; "
             f"read all {names} at the same time, as flat_map() does with a concurrency as large as "

@@ -264,7 +264,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
             with self._lock:
                 self._requested = add_demand(self._requested, n)
             if self._fused:
-                return  # a subscriber that polls keeps count of its own demand
+                return  # a subscriber that polls counts its demand itself
         self.signal()
 
     @override

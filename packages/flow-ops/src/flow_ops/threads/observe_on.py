@@ -423,7 +423,7 @@ class ObserveOnSubscriber(
             self._room = 0
             hooks.cancel(upstream)
         elif self._shared or self._requested == UNBOUNDED:
-            return  # a subscriber that polls keeps count of its own demand
+            return  # a subscriber that polls counts its demand itself
         else:
             with self._lock:
                 self._requested = add_demand(self._requested, n)

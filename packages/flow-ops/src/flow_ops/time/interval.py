@@ -156,7 +156,7 @@ class Interval(Coordinator[int]):
             else:
                 self.fail(
                     MissingBackpressureError(
-                        f"{self.label}: nobody had requested {self._next} when its time came; "
+                        f"{self.label}: {self._next} was not requested when its time came; "
                         'request more, or use overflow="drop" or "buffer"'
                     )
                 )

@@ -240,7 +240,7 @@ class REventSource(_State, Generic[V, S]):
 
 @final
 class RFrequency(REventSource[V, S]):
-    """How often a flow may begin."""
+    """The step that sets how often a flow may begin."""
 
     __slots__ = ()
 

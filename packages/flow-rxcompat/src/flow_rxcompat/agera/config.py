@@ -8,7 +8,7 @@ __all__ = ["RepositoryConfig"]
 
 
 class RepositoryConfig(enum.IntFlag):
-    """What happens to a running flow when its repository is deactivated, or updated meanwhile.
+    """The effect on a running flow when its repository is deactivated, or updated meanwhile.
 
     CANCEL_FLOW is a part of both others: a flow that is reset or interrupted is cancelled.
     """

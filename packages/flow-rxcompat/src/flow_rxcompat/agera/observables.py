@@ -75,7 +75,7 @@ class BaseObservable(Observable):
         self._lock = Lock()
         self._updatables: dict[int, tuple[UpdatableLike, WorkerHandler]] = {}
         self._activations = 0
-        """How often it was activated, or a message on its way will activate it."""
+        """The number of activations, and of messages on their way that will activate it."""
         self._last_update_s = -math.inf
         self._pending_update = False
 
@@ -86,7 +86,7 @@ class BaseObservable(Observable):
 
     @property
     def is_active(self) -> bool:
-        """Whether there is an updatable."""
+        """True if there is an updatable."""
         return bool(self._updatables)
 
     @property

@@ -75,7 +75,7 @@ def from_rx(
         observable: of any kind.
         strategy: the policy.
         capacity: the most items that wait, at least 1. Without one, memory is the limit: an
-            Observable cannot be told to wait.
+            Observable cannot be made to wait.
         scheduler: the scheduler for the subscription, which the Observable uses by default. Without
             one, its work runs in the subscribing thread; after the current action of `reactivex`,
             if this thread is in one. Code that waits for items within that action, such as a

@@ -59,7 +59,7 @@ class Removable(Disposable):
 
     @property
     def removed(self) -> bool:
-        """Whether `remove` was called."""
+        """True if `remove` was called."""
         return self._removed
 
     @property

@@ -67,12 +67,12 @@ class Dispatcher(Observable):
 
     @property
     def has_updatables(self) -> bool:
-        """Whether there is a registration."""
+        """True if there is a registration."""
         return len(self._lines) > 0
 
     @property
     def terminated(self) -> bool:
-        """Whether it has failed or completed."""
+        """True if it has failed or completed."""
         return self._lines.ended
 
     def update(self) -> None:

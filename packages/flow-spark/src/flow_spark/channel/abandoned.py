@@ -18,8 +18,7 @@ __all__ = ["ended_when"]
 
 _EVERY_S: Final = 0.25
 _GRACE_S: Final = 0.5
-"""How long a task may take to notice it by itself, as it does when it sends something, in
-seconds."""
+"""The time a task has to notice it by itself, as it does when it sends something, in seconds."""
 
 
 @contextmanager

@@ -12,19 +12,19 @@ from flow_spark.channel.receiver import BatchReceiver
 __all__ = ["BackgroundReader"]
 
 PATIENCE_S: Final = 0.1
-"""How long a consumer is away before the reader checks whether others wait, and the interval of
+"""The time a consumer is away before the reader checks whether others wait, and the interval of
 further checks; in seconds."""
 
 LEFT_S: Final = 1.0
-"""How long a consumer may be away when others wait and there is no room left, in seconds: then
+"""The time a consumer may be away when others wait and there is no room left, in seconds: then
 tasks leave."""
 
 GIVEN_UP_S: Final = 30.0
-"""How long it may be away if they cannot leave; or if there is room, and they do not end; in
+"""The time it may be away if they cannot leave; or if there is room, and they do not end; in
 seconds."""
 
 STARVED_S: Final = 5.0
-"""How long a job may be without a task before the reader looks for the reason, and the interval of
+"""The time a job may be without a task before the reader looks for the reason, and the interval of
 further looks; in seconds."""
 
 

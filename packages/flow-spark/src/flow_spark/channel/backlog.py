@@ -124,7 +124,7 @@ class Backlog:
         return self._limit if self._files else min(self._limit, _MEMORY_ALONE)
 
     def is_full(self) -> bool:
-        """Whether nothing more may be put."""
+        """True if nothing more may be put."""
         return self.size >= self.limit or self.in_memory >= max(self._memory, _MEMORY_ALONE)
 
     def put(self, batch: Batch) -> None:
@@ -223,7 +223,7 @@ class Backlog:
         if not self._complained:
             self._complained = True
             _log.warning(
-                "items of Spark that nobody asks for cannot be kept in a file of %s (%s); they "
+                "items of Spark that are not requested cannot be kept in a file of %s (%s); they "
                 "stay in memory, up to %d MiB",
                 tempfile.gettempdir(),
                 error,

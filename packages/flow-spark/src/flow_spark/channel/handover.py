@@ -28,7 +28,7 @@ _START: Final = struct.Struct(">H")
 """The port for the tasks."""
 
 _OUTCOME: Final = struct.Struct(">BQ")
-"""Whether the job succeeded, and how many bytes follow."""
+"""A flag, true if the job succeeded, and the number of bytes that follow."""
 
 _RESULT: Final = struct.Struct(">iqqq")
 _ACKNOWLEDGED: Final = b"\1"
@@ -238,7 +238,7 @@ class BatchListener:
 
 def _gone(batch_id: int) -> ChannelError:
     return ChannelError(
-        f"nobody consumes micro-batch {batch_id}: the flow was cancelled or has failed, or its "
+        f"micro-batch {batch_id} has no consumer: the flow was cancelled or has failed, or its "
         "process has ended. Spark does not commit the micro-batch, and gives it again after a "
         "restart from the checkpoint"
     )

@@ -24,7 +24,7 @@ from flow_spark.errors import ChannelError
 __all__ = ["Client", "Hold", "Lifeline", "held", "reach"]
 
 _TRIED_FOR_S: Final = 1.0
-"""How long a first connection may take, which others wait for, in seconds."""
+"""The time a first connection may take, for which others wait, in seconds."""
 
 
 @final
@@ -34,8 +34,8 @@ class Client:
 
     Attributes:
         target: where it listens.
-        hosts: the hosts from which tasks have reached it, each as `_this_host` gives it. From
-            others there may be no way to it, and a missing answer means nothing.
+        hosts: the hosts from which tasks have reached it, each as `_this_host` gives it. Others
+            may not reach it, so that a missing answer means nothing.
     """
 
     target: Target

@@ -151,7 +151,7 @@ class _Partition:
     `task` is the attempt that may send, and `copies` are later ones that wait for its end. For the
     `rows` items that have come, `read` batches of the input were read, whose checksum is
     `checksum`. After `ended`, nothing is missing, as far as `task` knows. It was `let_go` until
-    something comes of the attempt that starts when items are requested.
+    the attempt that starts when items are requested sends something.
     """
 
     number: int
@@ -710,9 +710,9 @@ def _left(deadline: float | None) -> float | None:
 
 def _other_rows(partition: _Partition) -> PartitionChangedError:
     return PartitionChangedError(
-        f"partition {partition.number} was read anew (task {partition.task}), and Spark gave "
+        f"partition {partition.number} was read again (task {partition.task}), and Spark gave "
         "other rows than to the attempt before, or the same in another order. Of that one "
-        f"{partition.rows} items were taken, and a retry goes on behind them, so items would be "
+        f"{partition.rows} items were taken, and a retry continues behind them, so items would be "
         "lost and others come twice. What the DataFrame computes differs from run to run (random "
         "numbers, the time, a function with a memory, limit() without an order), or its sort() "
         "does not tell all rows apart. Ways out:\n"

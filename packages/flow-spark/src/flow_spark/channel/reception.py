@@ -36,14 +36,14 @@ _BACKLOG: Final = 4096
 _HELLO_SIZE: Final = HELLO.size + MAC_SIZE
 
 _HELLO_WITHIN_S: Final = 10.0
-"""How long a stranger may take, in seconds."""
+"""The time an unknown peer may take, in seconds."""
 
 _GRACE_S: Final = 0.25
-"""How long a stranger may take even if others wait for its place, in seconds."""
+"""The time an unknown peer may take even if others wait for its place, in seconds."""
 
 _MOST_STRANGERS: Final = 256
 _RETRY_S: Final = 0.1
-"""How long no connection is accepted after the machine has refused one, in seconds."""
+"""The time during which none is accepted after the machine has refused one, in seconds."""
 
 
 @final

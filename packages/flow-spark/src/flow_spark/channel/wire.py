@@ -76,7 +76,7 @@ SOCKET_BUFFER: Final = 128 * 1024
 
 
 _REACHED_WITHIN_S: Final = 30.0
-"""How long the driver may take to answer, in seconds: its machine may be busy."""
+"""The time the driver may take to answer, in seconds: its machine may be busy."""
 
 
 class Kind(enum.IntEnum):

@@ -36,7 +36,7 @@ _UNKNOWN: Final = "?"
 """The version of a package that is there and was not installed: a folder, or a file sent along."""
 
 _LOOKS_FOR_S: Final = 10.0
-"""How long opening a session waits for a slot to check an executor, in seconds."""
+"""The time that opening a session waits for a slot to check an executor, in seconds."""
 
 _log: Final = logging.getLogger("flow.spark")
 
@@ -86,7 +86,7 @@ def differing(what: str, spark: SparkSession) -> list[str]:
         rows = run(spark, "a look at the executors", looking.collect, stop=stop)
     except StoppedError:
         _log.warning(
-            "%s has not run a small job within %g s, so that nobody knows whether its executors "
+            "%s has not run a small job within %g s, so that it is unknown whether its executors "
             "have the Python and the packages of this process: all its slots may be in use, and "
             "jobs wait for one",
             *(what, _LOOKS_FOR_S),

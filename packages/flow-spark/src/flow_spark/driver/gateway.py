@@ -82,7 +82,7 @@ class DriverJvm:
         self._workspace: Final = Workspace()
         self.gateway: JavaGateway | None = None
         self.patience_s = _STOP_TIMEOUT_S
-        """How long the JVM may take to end by itself, in seconds."""
+        """The time the JVM may take to end by itself, in seconds."""
         self.terse = True
         """True if only errors are logged."""
         self._process: subprocess.Popen[str] | None = None

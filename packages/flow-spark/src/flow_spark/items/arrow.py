@@ -76,7 +76,7 @@ class ArrowField(Protocol):
 
     @property
     def nullable(self) -> bool:
-        """Whether there may be nulls."""
+        """True if there may be nulls."""
         ...
 
     @property

@@ -251,7 +251,7 @@ def _user_defined(field: ArrowField, udt: UserDefinedType) -> Objects:
         try:
             return own.serialize(value)
         except Exception as error:
-            raise TypeError(f"{shorten(value)} is none of {type(udt).__name__}: {error}") from error
+            raise TypeError(f"{shorten(value)} is not a {type(udt).__name__}: {error}") from error
 
     held = field.with_metadata(_without_mark(field))
     return Objects(type(udt).__name__, held, own.deserialize, dump, fits)

@@ -27,7 +27,7 @@ INSTALL_CONNECT: Final = "pip install 'flow-spark[connect]'" + (
     if sys.version_info >= (3, 15)
     else ""
 )
-"""How to get what a client of Spark Connect needs."""
+"""The way to install what a client of Spark Connect needs."""
 
 SAYS: Final = "Spark says: "
 """Stands before Spark's own text, if there is another one before it."""
@@ -142,7 +142,7 @@ def _no_program(found: re.Match[str]) -> str:
 
 _AWAY: Final = (
     "the Spark Connect server has ended, or cannot be reached any more. When it runs again, open "
-    "a new session: the one that was open ended with it. A stream goes on from its checkpoint."
+    "a new session: the one that was open ended with it. A stream continues from its checkpoint."
 )
 _NOT_BEGUN: Final = (
     "a Python process of the cluster has ended before it began to work, and the log of its machine "
@@ -150,12 +150,12 @@ _NOT_BEGUN: Final = (
     "flow-spark[connect] in the Python of the server."
 )
 _CANCELLED: Final = (
-    "somebody has cancelled it: interruptAll(), interruptTag(), cancelJobsWithTag() or the like of "
+    "it was cancelled: by interruptAll(), interruptTag(), cancelJobsWithTag() or the like of "
     "this session, or a user of Spark's web page. Run the flow again."
 )
 _CLOSED: Final = (
-    "the session has ended on the Spark Connect server: it was stopped there, nobody has used it "
-    "for an hour, or the server was started anew. Open a new session. A stream goes on from its "
+    "the session has ended on the Spark Connect server: it was stopped there, it was idle "
+    "for an hour, or the server was restarted. Open a new session. A stream continues from its "
     "checkpoint."
 )
 _TOO_LARGE: Final = (

@@ -69,8 +69,8 @@ def claim(df: DataFrame, checkpoint: str, name: str | None, stages: tuple[str, .
     if differences:
         raise CheckpointConflictError(
             f"the checkpoint {checkpoint!r} belongs to another flow: {'; '.join(differences)}. "
-            "Give each flow a checkpoint of its own. If this is the same flow, changed: begin anew "
-            f"with an empty checkpoint, or delete {path!r} to go on from where it is. A flow that "
+            "Give each flow its own checkpoint. If this is the same flow, changed: begin again "
+            f"with an empty checkpoint, or delete {path!r} to continue there. A flow that "
             "has the same name= in each run may change its stages and what it reads"
         )
     if not lines or known != own:

@@ -101,7 +101,7 @@ class Cluster(ABC):
     def others_wait(self, own: str) -> bool:
         """Return whether tasks wait for a slot that do not belong to the tag or group `own`.
 
-        A client of Connect sees those of its own process, every two seconds, and none of a stream.
+        A client of Connect sees those of this process, every two seconds, and none of a stream.
         """
 
     @abstractmethod
@@ -130,7 +130,7 @@ class Cluster(ABC):
         Args:
             tag: `cancel` finds them by it.
             name: their name in Spark's tools, and for code that follows them.
-            stopped: whether they were told to end, so that their error is not a failure.
+            stopped: whether they were asked to end, so that their error is not a failure.
             later: how many tasks will be handed to Spark that have not been yet.
         """
 
@@ -175,8 +175,8 @@ class Cluster(ABC):
             said = " ".join(text_of(error).splitlines()[:2])  # the second one is Java's
             raise SparkJobError(
                 f"{what} is lost: {reason} ({said}). What it said last, or the log of the machine, "
-                "may tell why (out of memory?). Run the flow in a new session; a stream goes on at "
-                "its checkpoint"
+                "may tell why (out of memory?). Run the flow in a new session; a stream continues "
+                "at its checkpoint"
             ) from error
 
     @abstractmethod

@@ -158,7 +158,7 @@ class PushedJob:
                 speculation=self._cluster.speculates(),
                 backlog=backlog,
             )
-        # Daemons: a process that is told to exit must not wait for a cluster.
+        # Daemons: a process that exits must not wait for a cluster.
         threading.Thread(
             target=self._run, args=(receiver,), name="flow-spark-job", daemon=True
         ).start()

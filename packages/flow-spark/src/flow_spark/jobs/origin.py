@@ -153,12 +153,12 @@ class Origin(Runs, Protocol):
 
     @abstractmethod
     def repeats(self) -> bool:
-        """Whether the same rows come again when they are read again, as far as Spark knows."""
+        """True if the same rows come when they are read again, as far as Spark knows."""
 
     @property
     @abstractmethod
     def ordered(self) -> bool:
-        """Whether there is one partition, in a declared order."""
+        """True if there is one partition, in a declared order."""
 
     @property
     @abstractmethod
@@ -176,12 +176,12 @@ class Origin(Runs, Protocol):
     @property
     @abstractmethod
     def ways_out(self) -> str:
-        """How a user gets an order, for messages."""
+        """The ways in which a user gets an order, for messages."""
 
     @property
     @abstractmethod
     def lazy(self) -> bool:
-        """Whether `kept` runs no code of the user."""
+        """True if `kept` runs no code of the user."""
 
     @abstractmethod
     def opened(self, stop: Stop, *, resumed: bool = False) -> AbstractContextManager[Opened | None]:

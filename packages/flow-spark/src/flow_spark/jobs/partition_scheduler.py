@@ -20,14 +20,14 @@ _log: Final = logging.getLogger("flow.spark")
 _Rows = list[tuple[Any, ...]]
 
 _LOOK_EVERY_S: Final = 0.02
-"""How often to check whether the next wave should start, in seconds."""
+"""The interval at which to check whether the next wave should start, in seconds."""
 
 _CANCEL_EVERY_S: Final = 0.2
-"""How often running jobs are cancelled, in seconds: a wave that is being planned has nothing to
-cancel yet."""
+"""The interval at which running jobs are cancelled, in seconds: a wave that is being planned has
+nothing to cancel yet."""
 
 _SOON_S: Final = 0.2
-"""How long it may take to the first items before others start as well, in seconds."""
+"""The time that the first items may take before other tasks start as well, in seconds."""
 
 _AHEAD_S: Final = 1.0
 """For how long a wave should keep the cluster busy, in seconds, or for longer if the job has run
@@ -66,8 +66,8 @@ class Parts(Protocol):
 class PartitionScheduler:
     """Starts the partitions of a job wave by wave, while their items are requested.
 
-    Running ones may be told to `leave`: they start again at the next request, and continue behind
-    the items that have come.
+    Running ones may `leave`: they start again at the next request, and continue behind the items
+    that have come.
 
     The second wave starts when more than the first items is requested. From then on, the next one
     starts when few tasks wait for a slot, so that no slot is ever free; and only while the consumer
@@ -238,8 +238,8 @@ class PartitionScheduler:
     def _put_back(self, wave: range) -> None:
         """Start it again at the next request, and a few at a time: it may have to leave again."""
         _log.info(
-            "%s: %d of its tasks give their slots back to others that wait, since nobody asks for "
-            "their items; they go on when somebody does",
+            "%s: %d of its tasks give their slots back to others that wait, since their items are "
+            "not requested; they continue when they are",
             self._what,
             len(wave),
         )

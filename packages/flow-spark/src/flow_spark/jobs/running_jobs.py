@@ -106,7 +106,7 @@ def followed(
         session: the session of the job.
         name: its name.
         look: returns its progress.
-        stopped: whether it was told to end, so that its error is not a failure.
+        stopped: whether it was asked to end, so that its error is not a failure.
     """
     job = _Followed(session, look)
     with _lock:

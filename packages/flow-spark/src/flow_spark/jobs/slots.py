@@ -42,7 +42,7 @@ def look_after_slots(
 
     def give_up() -> None:
         error = LimitExceededError(
-            f"{what} was ended: nobody has asked for its items for {receiver.silence_s():.0f} s, "
+            f"{what} was ended: its items were not requested for {receiver.silence_s():.0f} s, "
             f"other jobs waited for the slots of its tasks, and {backlog.size:,} bytes of its "
             f"items wait here, of {backlog.limit:,} that may ({BACKLOG_LIMIT}). Ways out:\n"
             "  - make less of it where the rows are (filter, take, fewer columns), or write() it "
@@ -64,7 +64,7 @@ def look_after_slots(
 
 
 def is_starved(cluster: Cluster, own: str, what: str) -> bool:
-    """Return whether it is unknown if jobs get a slot; if they get none, log who holds them.
+    """Return whether it is unknown if jobs get a slot; if they get none, log which jobs hold them.
 
     Args:
         cluster: the cluster that they run on.

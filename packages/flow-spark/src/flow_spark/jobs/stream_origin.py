@@ -92,7 +92,7 @@ class StreamOrigin(FrameRows):
 
     @property
     def chunked(self) -> bool:
-        """Whether the rows are pickled items."""
+        """True if the rows are pickled items."""
         return isinstance(self._reader, ChunkReader)
 
     @property

@@ -46,11 +46,11 @@ Prepare = Callable[["DataFrame", int], "DataFrame"]
 _WHAT: Final = "the streaming query"
 _STOPPED: Final = "the streaming query was stopped by someone else"
 _TAKE_OVER_S: Final = 2.0
-"""How long after the end of a query another one with its checkpoint may still be about to start, in
+"""The time after the end of a query in which another one with its checkpoint may still start, in
 seconds."""
 _LOOK_S: Final = 0.02
 _ACTIVE_S: Final = 0.5
-"""How often to check whether the query of an unacknowledged micro-batch is active, in seconds."""
+"""The interval of checks whether an unacknowledged micro-batch has an active query, in seconds."""
 _STOPS_WITHIN_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.02
 
@@ -418,13 +418,13 @@ class StreamJob:
             return CheckpointConflictError(
                 f"another query was started with the checkpoint {checkpoint!r}, and Spark then "
                 "stops the older one (spark.sql.streaming.stopActiveRunOnRestart): what was "
-                "not acknowledged goes to the new one. Give each flow a checkpoint of its own, "
+                "not acknowledged goes to the new one. Give each flow its own checkpoint, "
                 "or let several subscribers read one flow: publish()"
             )
         if checkpoint is None:
             return SparkJobError(_STOPPED)
         return SparkJobError(
-            f"{_STOPPED}: somebody called its stop(), or another query was started with its "
+            f"{_STOPPED}: its stop() was called, or another query was started with its "
             f"checkpoint {checkpoint!r}"
         )
 

@@ -96,7 +96,7 @@ class Decoder:
 @final
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Plan:
-    """How instances of a class are taken apart and put together again without their pickling."""
+    """The way to take instances of a class apart and to rebuild them without their pickling."""
 
     names: tuple[str, ...]
     """Empty for a NamedTuple."""

@@ -2,7 +2,7 @@
 
 Classes and functions of modules that a worker cannot import (``__main__``, a script, a test) are
 pickled by value, and so are these modules themselves. Results refer to the classes by id, so that
-the driver gets instances of its own.
+the driver gets separate instances.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ __all__ = ["LIMIT", "check_limit", "table_of_items"]
 _MOST: Final = 2**31 - 1
 
 LIMIT: Final = 1_000_000
-"""How many items a flow may have to become a table in memory, by default."""
+"""The most items of a flow that becomes a table in memory, by default."""
 
 
 def check_limit(limit: int | None) -> None:

@@ -37,7 +37,7 @@ _LOOK_EVERY_S: Final = 0.02
 _HANDOVER_S: Final = 5.0
 _SINCE: Final = (4, 2)
 _OPENING_S: Final = 1.0
-"""How long another process may take that only opens the spool, in seconds."""
+"""The time that another process may take to open the spool, in seconds."""
 
 
 def stream_source(

@@ -54,7 +54,7 @@ MAX_STEPS: Final = 20_000
 TIMEOUT_S: Final = 12 * subscriber.TIMEOUT_S
 _ALL_TIMEOUT_S: Final = 20 * subscriber.TIMEOUT_S
 _COMMON_BOUND: Final = 2
-"""Up to so many preemptions, there is time for all schedules."""
+"""The number of preemptions up to which there is time for all schedules."""
 _STUCK_S: Final = 2 * subscriber.TIMEOUT_S
 _COLLECT_EVERY: Final = 512
 
@@ -155,7 +155,7 @@ class _Session:
             return ()
         if self.allowed is not None and outcome not in self.allowed:
             run.kind = Kind.OUTCOME
-            run.message = f"{outcome!r} is none of {sorted(map(repr, self.allowed))}"
+            run.message = f"{outcome!r} is not one of {sorted(map(repr, self.allowed))}"
         return (outcome,)
 
 
@@ -300,7 +300,7 @@ def explore(
             If None, those of `LIBRARY`. Generated loops are always included.
         expect: the allowed outcomes; any other is a failure.
         max_schedules: how many runs to make at most.
-        max_steps: after so many steps a run counts as a livelock.
+        max_steps: the number of steps after which a run counts as a livelock.
         timeout_s: seconds after which to stop.
         stuck_s: seconds of real time without a finished run, after which it fails.
 

@@ -466,7 +466,7 @@ def step() -> None:
 
 
 def thread_per_task(task: Callable[[], object]) -> None:
-    """Run `task` in a thread of its own, as an executor for scenarios."""
+    """Run `task` in a new thread, as an executor for scenarios."""
     scheduler = _managed()
     if scheduler is None:
         threading.Thread(target=task).start()

@@ -42,7 +42,7 @@ class NondeterminismError(FlowError, RuntimeError):
 
 
 class Kind(Enum):
-    """How a run failed."""
+    """The ways in which a run fails."""
 
     RAISED = "a thread raised"
     CHECK = "the check failed"

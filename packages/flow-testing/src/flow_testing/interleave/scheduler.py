@@ -46,7 +46,7 @@ class Location:
         self.readers = 0
         self.writers = 0
         self.conflict = False
-        """Whether a thread writes it that is not the only one to use it."""
+        """True if a thread writes it that is not the only one to use it."""
 
 
 @final
@@ -193,7 +193,7 @@ class Run:
 
 
 class _Abandon(BaseException):
-    """Unwinds the thread of a run that is over."""
+    """Unwinds the thread of a run that has ended."""
 
 
 @final
@@ -241,7 +241,7 @@ class Scheduler:
     """Runs scenarios, one thread at a time. Made for one exploration; used by one thread.
 
     Args:
-        max_steps: after so many steps a run counts as a livelock.
+        max_steps: the number of steps after which a run counts as a livelock.
         stuck_s: seconds of real time after which a run counts as stuck.
     """
 
@@ -253,7 +253,7 @@ class Scheduler:
         """The real thread that may run now; 0 between the runs."""
         self.aborting = False
         self.making = False
-        """Whether a real thread is being made, for which nothing is replaced."""
+        """True while a real thread is being made, for which nothing is replaced."""
         self.clock = 0.0
         """Virtual seconds; they pass when no thread can run."""
         self._idle: list[_Worker] = []
@@ -489,7 +489,7 @@ class Scheduler:
             if task.index == index:
                 self._made.append((step, index))
                 return task
-        self._run.diverged = f"at step {step}, thread {index} should go on, and cannot"
+        self._run.diverged = f"at step {step}, thread {index} should continue, and cannot"
         self._abort()
         return None
 
@@ -564,7 +564,7 @@ class Scheduler:
                 release.
 
         Returns:
-            False if the time was over first.
+            False if the time ran out first.
         """
         task = self.task
         if self.aborting:
@@ -633,7 +633,7 @@ class Scheduler:
             elif chosen is None and any(not other.over for other in self.tasks):
                 self._nobody_can_run()
             elif chosen is not None and self._tracing:
-                self._mark(self._steps - 1, f"{task.name} has ended, {chosen.name} goes on")
+                self._mark(self._steps - 1, f"{task.name} has ended, {chosen.name} continues")
         if self.aborting:
             chosen = next((other for other in self.tasks if not other.over), None)
         if worker is not None:
@@ -653,7 +653,7 @@ class Scheduler:
             waits = ", ".join(f"{task.name} waits for {task.waits}" for task in blocked)
             self._failed(
                 Kind.LOST_WAKE_UP if lost else Kind.DEADLOCK,
-                f"nobody can go on: {waits}\n{self._stacks()}",
+                f"no thread can continue: {waits}\n{self._stacks()}",
             )
         else:
             self._abort()  # daemons that wait for ever

@@ -67,7 +67,7 @@ class Strategy(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class Exhaustive(Strategy):
-    """All schedules with at most so many preemptions, those with the fewest first.
+    """All schedules with at most a number of preemptions, those with the fewest first.
 
     The turn passes for free when the running thread blocks or ends; taking it from a thread that
     could continue is a preemption. Most bugs need one or two (iterative context bounding: Musuvathi

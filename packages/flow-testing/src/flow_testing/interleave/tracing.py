@@ -1,7 +1,7 @@
 """Finds the instructions of the code under test whose effects other threads can see.
 
-Each code object is decoded once, to a table of the offsets that matter; `sys.monitoring` is told to
-forget all others, so that they cost nothing. Calls are checked when they happen: only then the
+Each code object is decoded once, to a table of the offsets that matter; `sys.monitoring`
+forgets all others, so that they cost nothing. Calls are checked when they happen: only then the
 called method of a C container, and the container, are known.
 """
 

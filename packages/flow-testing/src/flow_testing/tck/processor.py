@@ -60,7 +60,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
         return processor
 
     def create_subscriber(self) -> Subscriber[T]:
-        """See `SubscriberVerification.create_subscriber`: with one subscriber of its own."""
+        """See `SubscriberVerification.create_subscriber`: the subscriber of a new processor."""
         processor = self.create_processor()
         if not self.requests_alone:
             processor.subscribe(TestSubscriber[T]())

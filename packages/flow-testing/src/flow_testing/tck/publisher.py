@@ -585,7 +585,7 @@ class PublisherVerification(Verification, Generic[T]):
             seen = len(subscriber.signals)
             subscriber.request(1)
             self.settle()
-            check(len(subscriber.signals) == seen, "it went on after a cancel")
+            check(len(subscriber.signals) == seen, "it continued after a cancel")
             subscriber.assert_rules_kept()
 
     @rule(items=3)

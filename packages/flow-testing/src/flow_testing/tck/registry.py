@@ -78,7 +78,7 @@ class OperatorRecipe:
     Args:
         name: the name of the operator's record; for a second recipe, with a blank and a suffix.
         apply: puts the operator behind a flow of ints. By default it makes one item of each.
-        upstream: returns the ints of which the operator makes so many items.
+        upstream: returns the ints of which the operator makes a given number of items.
         hidden: whether to run it behind a source that is not an iterator, too.
         hidden_fusable: the fusion that it grants there, if different from that in `facts`.
         facts: other attributes of `OperatorVerification`, such as ``max_items`` or ``quiet_s``.
@@ -101,7 +101,7 @@ class SourceRecipe:
 
     Args:
         name: the name of the source's record; for a second recipe, with a blank and a suffix.
-        create: makes a flow of so many items; None if the source has no items.
+        create: makes a flow of a given number of items; None if the source has no items.
         fail: makes a flow that fails with this error, without demand; None if it cannot.
         facts: other attributes of `PublisherVerification`, such as ``max_items`` or ``quiet_s``.
         settle: see `Verification.settle`; None for its default.
@@ -173,10 +173,10 @@ async def _resource() -> AsyncGenerator[str]:
 _IN_A_LOOP: Final[Mapping[str, object]] = MappingProxyType(
     {"synchronous": False, "quiet_s": 0.02, "chain": 2_000, "refcounted": False}
 )
-"""For a loop in a thread of its own for each subscriber."""
+"""For a loop in a separate thread for each subscriber."""
 
 _NEW: Final[Mapping[str, object]] = MappingProxyType({"deterministic": False})
-"""For items that are made anew for each subscriber."""
+"""For items that are made again for each subscriber."""
 
 
 @final
@@ -390,7 +390,7 @@ class _Fit:
     lengths: Mapping[int, int]
     """The fewest ints for a number of items, as far as they were counted."""
     period: int
-    """How many more ints make one more item beyond that; 0 if nothing does."""
+    """The number of further ints that make one more item; 0 if nothing does."""
 
     @property
     def most(self) -> int:

@@ -26,7 +26,7 @@ class Needs:
     """The needs of a rule.
 
     Args:
-        items: a publisher of so many items; -1 for any number; None for none at all.
+        items: the number of items of the publisher; -1 for any number; None for none.
         failing: a publisher that fails.
         subscribers: how many subscribers at a time, or one after the other.
         independent: the subscribers do not wait for each other.
