@@ -33,7 +33,7 @@ READ: Final = (
 )
 LEFT_OUT: Final = re.compile(
     r"/surface/|/tests?/|/changelog|CHANGELOG|/\.|"
-    r"docs/(migration|rxpy|operators|fusion-matrix|spark-types)\.md|docs/benchmarks/"
+    r"docs/(migration|messages|rxpy|operators|fusion-matrix|spark-types)\.md|docs/benchmarks/"
 )
 """Generated files, tests, and pages that speak of others in the others' words."""
 

@@ -212,7 +212,7 @@ def test_what_takes_too_long_is_cancelled_and_told(start: Start, program: str) -
     running.send(signal.SIGTERM)
     code, lines, error = running.end()
     assert (code, lines) == (1, ["cancelled"])
-    assert "FlowTimeoutError: what was on its way had not ended 0.2 s after the shutdown" in error
+    assert "FlowTimeoutError: items on their way were not done 0.2 s after the shutdown" in error
     assert "During handling" not in error
 
 

@@ -250,7 +250,7 @@ def test_an_operator_whose_task_the_loop_throws_away_fails(operator: Any, loop: 
     subscriber.assert_no_items()
     loop.close()
     subscriber.await_terminal(WAIT_S).assert_failure(RejectedExecutionError)
-    subscriber.assert_error_message("as a loop does that is closed")
+    subscriber.assert_error_message("as a closed event loop does")
 
 
 def test_an_operator_that_was_cancelled_before_says_nothing(loop: Loop, drops: Any) -> None:

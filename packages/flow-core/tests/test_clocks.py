@@ -251,7 +251,9 @@ def test_a_length_of_time_is_a_number_of_seconds_or_a_timedelta() -> None:
     assert in_seconds(timedelta(minutes=1, milliseconds=500)) == 60.5
     assert in_seconds(2) == 2.0
     assert (check_delay(timedelta(seconds=-1)), check_period(timedelta(days=1))) == (0.0, 86_400.0)
-    with pytest.raises(TypeError, match="the pause is a number of seconds or a timedelta, not '1'"):
+    with pytest.raises(
+        TypeError, match="the pause must be a number of seconds or a timedelta, not '1'"
+    ):
         in_seconds("1", "the pause")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="above 0 and finite"):
         check_period(timedelta(0))

@@ -248,7 +248,7 @@ def test_an_input_that_a_global_has_kept_says_so_when_it_runs() -> None:
         return numbers.map(lambda _: KEPT[0].first())
 
     prepared = flow.prepare(made)
-    with pytest.raises(FlowError, match=r"prepare\(made\): its input has no items"):
+    with pytest.raises(FlowError, match=r"prepare\(made\): its input is only a placeholder"):
         prepared.first([1])
 
 

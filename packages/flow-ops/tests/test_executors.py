@@ -209,7 +209,7 @@ def test_a_task_that_a_loop_throws_away_was_dropped(dropped):
     assert ran == [1]
     runner.execute(int, told.set_result)
     loop.close()
-    assert "as a loop does that is closed" in str(told.result(20))
+    assert "as a closed event loop does" in str(told.result(20))
     assert dropped.errors == []
 
 

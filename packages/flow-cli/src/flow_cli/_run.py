@@ -239,7 +239,7 @@ def _flow(found: Target, call: Call | None, engine: Engine) -> _AnyFlow | None:
         # A function that takes the engine has placed its flows there.
         return flow if call.takes_engine else engine.place(flow)
     if made is not None:
-        raise UsageError(f"{found.name}() returned no Flow, but {_kind(made)}")
+        raise UsageError(f"{found.name}() returned a value that is not a Flow: {_kind(made)}")
     return None
 
 

@@ -299,7 +299,7 @@ def test_a_flow_takes_no_options(flow, write) -> None:
         ("..:x", ".. is a folder; name a Python file in it"),
         ("jobs.py:constant", "is neither a Flow nor a function, but a int: 42"),
         ("jobs.py:Thing", "is neither a Flow nor a function, but a type"),
-        ("jobs.py:helper", "helper() returned no Flow, but a list: [1, 2]"),
+        ("jobs.py:helper", "helper() returned a value that is not a Flow: a list: [1, 2]"),
     ],
 )
 def test_a_target_that_is_not_there_or_no_flow_is_explained(

@@ -454,5 +454,7 @@ def test_an_operator_that_makes_no_flow_can_only_be_last(
     host = flow_core.plugins.plugin_host()  # type: ignore[attr-defined]
     monkeypatch.setattr(type(host), "operator", lambda self, name: total)
     pipeline = load(f'{RANGE}\n[[operators]]\nuse = "total"\n')
-    with pytest.raises(PipelineError, match=r"\(total\): it made no Flow, but 45; it can only be"):
+    with pytest.raises(
+        PipelineError, match=r"\(total\): it did not make a Flow, but 45; it can only be"
+    ):
         pipeline.flow()

@@ -134,9 +134,7 @@ def waiting(
     if not isinstance(backoff, Backoff):
         first_s = in_seconds(backoff, f"{name}(backoff=)")
         if not first_s >= 0:
-            raise ValueError(
-                f"{name}(backoff=) is a number of seconds, at least 0, not {first_s:g}"
-            )
+            raise ValueError(f"{name}(backoff=) must be at least 0 seconds, not {first_s:g}")
         backoff = Backoff(first_s)
     return replace(
         backoff,

@@ -124,7 +124,7 @@ def in_seconds(time: Seconds, name: str = "a time") -> float:
     if isinstance(time, timedelta):
         return time.total_seconds()
     if not isinstance(time, (int, float)) or isinstance(time, bool):
-        raise TypeError(f"{name} is a number of seconds or a timedelta, not {time!r}")
+        raise TypeError(f"{name} must be a number of seconds or a timedelta, not {time!r}")
     return float(time)
 
 
@@ -137,7 +137,7 @@ def check_delay(delay: Seconds) -> float:
     """
     delay_s = in_seconds(delay, "a delay")
     if math.isnan(delay_s):
-        raise ValueError("a delay is a number of seconds, not NaN")
+        raise ValueError("a delay must be a number of seconds, not NaN")
     return max(0.0, delay_s)
 
 
@@ -150,7 +150,7 @@ def check_period(period: Seconds) -> float:
     """
     period_s = in_seconds(period, "a period")
     if not 0 < period_s < math.inf:
-        raise ValueError(f"a period is above 0 and finite, not {period_s} s")
+        raise ValueError(f"a period must be above 0 and finite, not {period_s} s")
     return period_s
 
 

@@ -174,14 +174,14 @@ def _imports(frame: FrameType) -> bool:
 
 def none_given(method: str) -> NoneItemError:
     """Return the error that a `method` of a subscriber raises when it is called with None."""
-    return NoneItemError(f"{method}(None): None is not an item, no error and no subscription")
+    return NoneItemError(f"{method}(None): None cannot be an item, an error or a subscription")
 
 
 def none_item(who: str) -> NoneItemError:
     """Return the error of a flow when `who`, a source or a function of the user, gives None."""
     return NoneItemError(
-        f"{who} gave None, which is not an item; leave such items out, or stand for them "
-        "with an object of your own"
+        f"{who} gave None, which is not an item; leave such items out, or use another "
+        "object in their place"
     )
 
 
@@ -201,9 +201,7 @@ def cancelled_inside(who: str, cancelled: BaseException) -> FlowError:
 
 def late_fusion() -> ProtocolViolationError:
     """Return the error of `request_fusion` when it is called a second time, or too late."""
-    return ProtocolViolationError(
-        "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
-    )
+    return ProtocolViolationError("request_fusion comes once, in on_subscribe, before any request")
 
 
 _FATAL: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError)

@@ -202,7 +202,7 @@ class ScheduledTask:
             _, on_dropped, _ = self._pending.pop()
         except IndexError:
             return
-        (on_dropped or hooks.drop_error)(_dropped(loop, "as a loop does that is closed"))
+        (on_dropped or hooks.drop_error)(_dropped(loop, "as a closed event loop does"))
 
 
 @final

@@ -103,7 +103,7 @@ class Shutdown(Ender, Publisher[object]):
     ) -> None:
         limit_s = math.inf if limit is None else in_seconds(limit, "limit")
         if not limit_s >= 0:
-            raise ValueError(f"limit is at least 0 seconds, not {limit_s}")
+            raise ValueError(f"limit must be at least 0 seconds, not {limit_s}")
         self._limit_s: Final = limit_s
         self._signals: Final = tuple(signal.Signals(each) for each in signals)
         self._may_begin = [True]
@@ -237,8 +237,8 @@ class Shutdown(Ender, Publisher[object]):
     def _too_late(self) -> FlowTimeoutError:
         self._late = True
         return FlowTimeoutError(
-            f"what was on its way had not ended {self._limit_s:g} s after the shutdown began, and "
-            "was cancelled; Shutdown(limit=…) gives it more time"
+            f"items on their way were not done {self._limit_s:g} s after the shutdown began, and "
+            "were cancelled; Shutdown(limit=…) gives it more time"
         )
 
     # -- signals

@@ -174,11 +174,11 @@ def test_a_fused_flow_may_be_polled_by_another_thread() -> None:
 @pytest.mark.parametrize("make", [lambda: flow.range(5), lambda: flow.range(5).map(str)])
 def test_fusion_is_asked_for_once_and_before_any_request(make: Callable[[], Flow[Any]]) -> None:
     subscriber = asked(make())
-    with pytest.raises(ProtocolViolationError, match="F24"):
+    with pytest.raises(ProtocolViolationError, match="request_fusion comes once"):
         subscriber.queue.request_fusion(Fusion.SYNC)
     subscriber = asked(make(), Fusion.NONE)
     subscriber.queue.request(1)
-    with pytest.raises(ProtocolViolationError, match="F24"):
+    with pytest.raises(ProtocolViolationError, match="request_fusion comes once"):
         subscriber.queue.request_fusion(Fusion.SYNC)
 
 

@@ -91,7 +91,9 @@ def test_a_back_off_takes_timedeltas() -> None:
     backoff = ops.Backoff(timedelta(seconds=1), max=timedelta(seconds=3), jitter=0)
 
     assert [backoff.delay_s(retries, None) for retries in range(4)] == [1.0, 2.0, 3.0, 3.0]  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"Backoff\(max=\) is a number of seconds or a timedelta"):
+    with pytest.raises(
+        TypeError, match=r"Backoff\(max=\) must be a number of seconds or a timedelta"
+    ):
         ops.Backoff(1, max="3")  # type: ignore[arg-type]
 
 
@@ -100,7 +102,11 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
 
 
 def test_a_timeout_that_is_none_names_its_parameter() -> None:
-    with pytest.raises(ValueError, match=r"timeout\(item=\) is a number of seconds, at least 0"):
+    with pytest.raises(
+        ValueError, match=r"timeout\(limit=\) must be a number of seconds, at least 0"
+    ):
         flow.never().timeout(-1)
-    with pytest.raises(ValueError, match=r"timeout\(first=\) is a number of seconds, at least 0"):
+    with pytest.raises(
+        ValueError, match=r"timeout\(first=\) must be a number of seconds, at least 0"
+    ):
         flow.never().timeout(1, first=-1)

@@ -214,7 +214,7 @@ class Segments:
         """Refuse a folder that does not belong to a spool."""
         foreign = any(not _OWN_FIRST.fullmatch(path.name) for path in self.folder.iterdir())
         if foreign and self._read(_META) is None:  # checked last: another process may be making it
-            raise SpoolError(f"{self.folder} holds files that no flow has spooled; name another")
+            raise SpoolError(f"{self.folder} holds files that no flow has spooled; take another")
 
     def _described(self, schema: str) -> dict[str, Any]:  # Any: as in JSON
         """Make a spool of an empty folder."""
@@ -306,7 +306,7 @@ class Segments:
         if [segment.number for segment in found] != list(range(start, end)):
             raise SpoolError(
                 f"the checkpoint asks for the segments {start} to {end - 1} of the spool "
-                f"{self.folder}, which has not got all of them: it goes with another checkpoint, "
+                f"{self.folder}, which lacks some of them: it belongs to another checkpoint, "
                 "or files were removed. Begin again with an empty spool and an empty checkpoint"
             )
         return found

@@ -99,7 +99,7 @@ class RemoteError(FlowError, RuntimeError):
     def __init__(self, type_name: str, message: str, traceback_text: str) -> None:
         super().__init__(
             f"{type_name}: {message}\n(a function raised this on Spark; the original exception "
-            "object cannot be pickled, so this one stands for it)"
+            "object cannot be pickled, so this one gives one instead)"
         )
         self.type_name = type_name
         self.message = message

@@ -119,7 +119,7 @@ def parse_marbles(
         ValueError: if the line is invalid; the message says where.
     """
     if not frame_s > 0:
-        raise ValueError(f"a frame takes more than 0 s, not {frame_s}")
+        raise ValueError(f"a frame must take more than 0 s, not {frame_s}")
     signals: list[tuple[int, str]] = []
     marks: dict[str, int] = {}
     frame, group, text = 0, -1, marbles
@@ -172,7 +172,7 @@ def parse_marbles(
 
 
 def _unreadable(text: str, position: int, why: str) -> ValueError:
-    return ValueError(f"these marbles make no sense: {why}\n  {text}\n  {' ' * position}^")
+    return ValueError(f"these marbles are not valid: {why}\n  {text}\n  {' ' * position}^")
 
 
 def _seconds(frames: int, frame_s: float) -> float:

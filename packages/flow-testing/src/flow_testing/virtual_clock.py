@@ -98,7 +98,7 @@ class HastyClock(Clock):
         Raises:
             NotImplementedError: always, since nothing would ever end.
         """
-        raise NotImplementedError("nothing periodic runs in haste")
+        raise NotImplementedError("a HastyClock runs no periodic task")
 
 
 def _nothing() -> None:
@@ -347,7 +347,7 @@ class _Flight:
         # No public function tells whether a loop is idle, or when its next timer is due.
         if not (hasattr(loop, "_ready") and hasattr(loop, "_scheduled")):
             raise FlowError(
-                f"time flies in the event loops of asyncio only, and this is {loop!r}; use "
+                f"virtual time works in asyncio's own event loops only, and this is {loop!r}; use "
                 "asyncio.run() for this test, or a plugin of pytest that runs asyncio's own loop"
             )
         self._clock = clock

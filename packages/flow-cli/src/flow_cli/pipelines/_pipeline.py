@@ -55,7 +55,7 @@ class _Plan:
             place = bound.step.place
             operator = _called(bound)
             if bound.step.name and not isinstance(operator, Operator):
-                raise PipelineError([f"{place}: it made no Operator, but {operator!r}"])
+                raise PipelineError([f"{place}: it did not make an Operator, but {operator!r}"])
             known = len(stages_of(made))
             with _noted(place):
                 piped = made.pipe(cast("Operator[object, object]", operator))
@@ -129,7 +129,9 @@ class Pipeline:
             return print_items()
         made = _called(self._sink)
         if not isinstance(made, Operator):
-            raise PipelineError([f"{self._sink.step.place}: it made no Operator, but {made!r}"])
+            raise PipelineError(
+                [f"{self._sink.step.place}: it did not make an Operator, but {made!r}"]
+            )
         return cast("Operator[object, object]", made)
 
     def run(self, engine: Engine | None = None) -> object:
@@ -372,7 +374,7 @@ def _flow(made: object, place: Place, problem: str) -> Flow[object]:
         # An object that is not a flow may have advice.
         advice: object = getattr(made, "advice", None)
         problem = advice if isinstance(advice, str) else f"it {problem}"
-        raise PipelineError([f"{place}: it made no Flow, but {made!r}; {problem}"])
+        raise PipelineError([f"{place}: it did not make a Flow, but {made!r}; {problem}"])
     return cast("Flow[object]", made)  # of any items
 
 

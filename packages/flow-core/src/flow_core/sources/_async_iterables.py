@@ -290,7 +290,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
             if item is None:
                 raise NoneItemError(
                     f"{self._label} gave None, which is not an item; leave such items out, "
-                    "or stand for them with an object of your own"
+                    "or use another object in their place"
                 )
             self._used += 1
             try:
@@ -346,7 +346,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
 
     def _cancelled_outside(self) -> LoopEndedError:
         return LoopEndedError(
-            f"{self._label}: its task was cancelled from outside, as a loop does that ends; end "
+            f"{self._label}: its task was cancelled from outside, as an ending loop does; end "
             "the flow before its loop"
         )
 

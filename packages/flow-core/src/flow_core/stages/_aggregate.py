@@ -199,7 +199,7 @@ SUM: Final = Template(
 
 def _no_average() -> NoItemError:
     return NoItemError(
-        "average(): the flow has no item; average().on_error_return(...) stands for it"
+        "average(): the flow has no item; average().on_error_return(...) gives one instead"
     )
 
 

@@ -3019,7 +3019,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
     def timeout(
         self,
-        item: Seconds | None = None,
+        limit: Seconds | None = None,
         *,
         first: Seconds | None = None,
         selector: Callable[[T_co], Flow[object]] | None = None,
@@ -3044,9 +3044,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         RejectedExecutionError if the clock takes no task.
 
         Args:
-            item: how long from the subscription to the first item, and from each one to the next, in
+            limit: the time from the subscription to the first item, and from each item to the next, in
                 seconds, at least 0. None if only the first item has a time limit, or with a `selector`.
-            first: how long to the first item, in seconds, if that is another time.
+            first: the time to the first item, in seconds, if it is another one.
             selector: returns a flow for an item; if that gives an item or completes before the next
                 item comes, the next item is too late.
             fallback: the flow that replaces the one that is late; it has no time limit. If None, the
@@ -3059,7 +3059,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             there is no `fallback`.
 
         Raises:
-            TypeError: if there is no limit at all, or both `item` and `selector`; if an argument is of
+            TypeError: if there is no limit at all, or both `limit` and `selector`; if an argument is of
                 the wrong type.
             ValueError: if a time is less than 0, or NaN.
 
@@ -3067,7 +3067,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """
         return self._plugged(
             "flow_ops.time.timeout:timeout",
-            item,
+            limit,
             first=first,
             selector=selector,
             fallback=fallback,

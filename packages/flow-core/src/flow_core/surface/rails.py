@@ -1389,7 +1389,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
 
     def timeout(
         self,
-        item: Seconds | None = None,
+        limit: Seconds | None = None,
         *,
         first: Seconds | None = None,
         selector: Callable[[T_co], Flow[object]] | None = None,
@@ -1401,7 +1401,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         In each rail; see `Flow.timeout`.
         """
         return self._each(
-            "timeout", item, first=first, selector=selector, fallback=fallback, clock=clock
+            "timeout", limit, first=first, selector=selector, fallback=fallback, clock=clock
         )
 
     def timestamp(self, *, clock: Clock | None = None) -> ParallelFlow[Timestamped[T_co]]:

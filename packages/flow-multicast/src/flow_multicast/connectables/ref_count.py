@@ -47,7 +47,7 @@ class _Run(NamedTuple):
     """The state of one run."""
 
     connection: Disposable
-    """The connection that stands for it."""
+    """The connection that gives one instead."""
     subscribers: int = 0
     connected: bool = False
     """True when a subscriber has connected, or is about to."""

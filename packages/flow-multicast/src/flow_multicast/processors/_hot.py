@@ -697,7 +697,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         upstream = self._upstream
         ended = self._end(
             MissingBackpressureError(
-                f"{self!r} was given more than {DEFAULT_PREFETCH} items while it sent another one; "
+                f"{self!r} got more than {DEFAULT_PREFETCH} items while it sent another one; "
                 "do not feed it from within its own subscribers, or use serialized()"
             )
         )

@@ -206,6 +206,6 @@ def error_of(task: asyncio.Task[Any], label: str) -> BaseException | None:  # An
 def cancelled_outside(label: str) -> LoopEndedError:
     """Return the error of a flow when a task of it was cancelled from outside."""
     return LoopEndedError(
-        f"{label}: its task was cancelled from outside, as a loop does that ends; end the flow "
+        f"{label}: its task was cancelled from outside, as an ending event loop does; end the flow "
         "before its loop"
     )

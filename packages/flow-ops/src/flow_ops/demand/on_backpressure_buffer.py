@@ -93,7 +93,7 @@ def on_backpressure_buffer(
         )
     timeout_s = check_delay(timeout)
     if not 0 < timeout_s < math.inf:
-        raise ValueError(f"timeout is above 0 and finite, not {timeout_s} s")
+        raise ValueError(f"timeout must be above 0 and finite, not {timeout_s} s")
     return coordinated(
         "on_backpressure_buffer",
         f"{detail}, timeout={timeout_s:g} s",
@@ -126,9 +126,9 @@ class Room(Generic[T]):
         check_prefetch(self.capacity, "capacity")
         known = get_args(BufferOverflow)
         if self.overflow not in known:
-            raise ValueError(f"overflow is one of {', '.join(known)}, not {self.overflow!r}")
+            raise ValueError(f"overflow must be one of {', '.join(known)}, not {self.overflow!r}")
         if self.on_overflow is not None and not callable(self.on_overflow):
-            raise TypeError(f"on_overflow is a function of an item, not {self.on_overflow!r}")
+            raise TypeError(f"on_overflow must be a function of an item, not {self.on_overflow!r}")
 
     def told(self) -> str:
         """Describe these arguments, for messages."""

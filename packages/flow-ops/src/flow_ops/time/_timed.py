@@ -68,7 +68,7 @@ def checked_delay(delay: Seconds, name: str) -> float:
     """
     delay_s = in_seconds(delay, name)
     if not delay_s >= 0:
-        raise ValueError(f"{name} is a number of seconds, at least 0, not {delay_s:g}")
+        raise ValueError(f"{name} must be a number of seconds, at least 0, not {delay_s:g}")
     return delay_s
 
 

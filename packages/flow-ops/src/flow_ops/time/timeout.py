@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def timeout(
-    item: Seconds | None = None,
+    limit: Seconds | None = None,
     *,
     first: Seconds | None = None,
     selector: Callable[[T], Flow[object]] | None = None,
@@ -49,9 +49,9 @@ def timeout(
     RejectedExecutionError if the clock takes no task.
 
     Args:
-        item: how long from the subscription to the first item, and from each one to the next, in
+        limit: the time from the subscription to the first item, and from each item to the next, in
             seconds, at least 0. None if only the first item has a time limit, or with a `selector`.
-        first: how long to the first item, in seconds, if that is another time.
+        first: the time to the first item, in seconds, if it is another one.
         selector: returns a flow for an item; if that gives an item or completes before the next
             item comes, the next item is too late.
         fallback: the flow that replaces the one that is late; it has no time limit. If None, the
@@ -64,20 +64,20 @@ def timeout(
         there is no `fallback`.
 
     Raises:
-        TypeError: if there is no limit at all, or both `item` and `selector`; if an argument is of
+        TypeError: if there is no limit at all, or both `limit` and `selector`; if an argument is of
             the wrong type.
         ValueError: if a time is less than 0, or NaN.
     """
-    if item is not None and selector is not None:
-        raise TypeError("timeout() takes item or selector=, not both; first= goes with each")
-    if item is None and selector is None and first is None:
-        raise TypeError("timeout() takes item, first= or selector=")
+    if limit is not None and selector is not None:
+        raise TypeError("timeout() takes limit or selector=, not both; first= goes with each")
+    if limit is None and selector is None and first is None:
+        raise TypeError("timeout() takes limit, first= or selector=")
     if selector is not None and not callable(selector):
         raise TypeError(f"selector= takes a function from an item to a flow, not {selector!r}")
     if fallback is not None and not hasattr(fallback, "subscribe"):
         raise TypeError(f"fallback= takes a flow, not {fallback!r}")
     telling = checked_clock(clock)
-    between_s = None if item is None else checked_delay(item, "timeout(item=)")
+    between_s = None if limit is None else checked_delay(limit, "timeout(limit=)")
     before_s = between_s if first is None else checked_delay(first, "timeout(first=)")
     detail = [
         *([] if between_s is None else [seconds(between_s)]),
@@ -85,11 +85,11 @@ def timeout(
         *([] if selector is None else [f"selector={describe(selector)}"]),
         *([] if fallback is None else [f"fallback={describe(fallback)}"]),
     ]
-    limit = Limit(before_s, between_s, selector, fallback)
+    limits = Limit(before_s, between_s, selector, fallback)
     return coordinated(
         "timeout",
         ", ".join(detail),
-        lambda flow, downstream, label: Timeout(flow, limit, downstream, label, telling),
+        lambda flow, downstream, label: Timeout(flow, limits, downstream, label, telling),
     )
 
 

@@ -46,7 +46,7 @@ def none_item(label: str) -> NoneItemError:
     """Return the error for a source that gave None, before the mapper or as an inner flow."""
     return NoneItemError(
         f"{label}: its source gave None, which is not an item; leave such items out, or "
-        "stand for them with an object of your own"
+        "use another object in their place"
     )
 
 

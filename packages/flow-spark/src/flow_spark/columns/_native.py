@@ -47,7 +47,7 @@ def natively(
     origin = source.origin if is_on_spark(source) else None
     if not isinstance(origin, (FrameOrigin, StreamOrigin)):
         raise UnsupportedTypeError(
-            f"{name}() is said in columns, and the items of {flow!r} have none: use {instead}(), "
+            f"{name}() is written in columns, and {flow!r} has none: use {instead}(), "
             "or make a DataFrame of them first: from_dataframe(flow.to_dataframe(...))"
         )
     if stages_of(flow):

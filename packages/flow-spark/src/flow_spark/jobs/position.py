@@ -29,7 +29,7 @@ class Readable(Protocol):
 
     @abstractmethod
     def item(self, batch: ArrowBatch, index: int, /) -> object:
-        """Return one of the items again, or what stands for it in a message.
+        """Return one of the items again, or what gives one instead in a message.
 
         Raises:
             StopIteration: if there is no such item, or it cannot be made again.

@@ -77,5 +77,5 @@ def is_starved(cluster: Cluster, own: str, what: str) -> bool:
     reason = f"all are held by {', '.join(holders)}"
     if not holders:
         reason = "the cluster has no executor for this session, or one that is too small"
-    _log.warning("no task of %s has got a slot yet: %s", what, reason)
+    _log.warning("no task of %s has a slot yet: %s", what, reason)
     return False

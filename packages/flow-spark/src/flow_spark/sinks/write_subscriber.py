@@ -185,7 +185,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
 
     def cancel(self) -> None:
         """Stop, and write nothing. Idempotent, callable from any thread."""
-        self._fail(CancelledError("before all items had come"))
+        self._fail(CancelledError("the flow was cancelled before all items had come"))
 
     def _portion(self) -> int:
         """Return how many items become columns at once."""

@@ -95,7 +95,7 @@ def scan_by_key(
     """
     timeout_s = None if timeout is None else in_seconds(timeout, "the timeout")
     if timeout_s is not None and timeout_s <= 0:
-        raise ValueError(f"timeout must be positive, and is {timeout_s} s")
+        raise ValueError(f"timeout must be above 0 s, not {timeout_s} s")
     if on_timeout is not None and timeout_s is None:
         raise ValueError("on_timeout needs timeout")
     timeout_ms = None if timeout_s is None else max(1, round(timeout_s * 1000))

@@ -108,18 +108,18 @@ def stream_source(
         )
     window = 2 * batch_segments if window is None else window
     if min(segment_rows, batch_segments) < 1 or (tasks is not None and tasks < 1):
-        raise ValueError("segment_rows, batch_segments and tasks are at least 1")
+        raise ValueError("segment_rows, batch_segments and tasks must be at least 1")
     if window < 2 * batch_segments:
         raise ValueError(
-            f"window must be at least two micro-batches, {2 * batch_segments}, and not {window}: "
+            f"window must be at least two micro-batches, {2 * batch_segments}, not {window}: "
             "Spark commits one only when it has planned the next"
         )
     flush_s = in_seconds(flush, "flush")
     if flush_s < 0:
-        raise ValueError(f"flush must not be negative, and is {flush_s} s")
+        raise ValueError(f"flush must be at least 0 s, not {flush_s} s")
     folder = local_folder(spool)
     if folder is None:
-        raise ValueError(f"spool is a path that this process can write to, not {spool!r}")
+        raise ValueError(f"spool must be a path that this process can write to, not {spool!r}")
     columns = _columns(flow, schema)
     # Any: an object that can be called, too, might be a flow of other items.
     make = _skipping(cast("Any", flow)) if isinstance(flow, Flow) else flow
