@@ -225,6 +225,8 @@ class LoopWriter:
         out.put(depth + 1, f"nonlocal {', '.join(['busy', *count, *stop, *kept])}")
         out.put(depth + 1, "if busy:")
         out.put(depth + 2, "return beside(x)")
+        # We store `busy` and then read `look`; a thread that halts us stores `look` and then reads
+        # `busy`. So one of the two always sees the other, also without the GIL.
         out.put(depth + 1, "busy = True")
         out.put(depth + 1, "if look:")
         out.put(depth + 2, "busy = False")
@@ -388,6 +390,7 @@ class LoopWriter:
                 break
             after.append((index, depth, lines[emit + 1 :]))
             self._after.append((index, _rest(lines, emit)))
+            # The next stage stands where the EMIT stood, as deep.
             depth += lines[emit][0]
         else:
             self._tail(depth)
@@ -487,10 +490,13 @@ class LoopWriter:
             out.put(depth, "if gate.cancelled:")
             out.put(depth + 1, "return")
             return
+        # A cancelled loop never leaves its pause: the thread that cancels closes it.
         if not (self._emits and self._counts):
             out.put(depth, "while gate.cancelled:")
             out.put(depth + 1, "n = yield -1")
             return
+        # An iterator that is known to have no more items needs no demand: the loop runs on to its
+        # end.
         out.put(depth, "if not n or gate.cancelled:")
         out.put(depth + 1, f"while gate.cancelled or (not n and not exhausted({iterator})):")
         out.put(depth + 2, "n = yield -1")

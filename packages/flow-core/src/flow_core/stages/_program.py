@@ -386,6 +386,8 @@ class Program(Generic[T_contra, R_co]):
             traces.insert(0, error.__cause__.__traceback__)
         for start in traces:
             trace = start
+            # Each segment pulls from the one before it, so the frame of the last one is the
+            # outermost.
             for part in reversed(self.segments):
                 owner, trace = owner_of(trace, part)
                 if owner == TAIL:

@@ -101,6 +101,8 @@ class Connection(Disposable, Generic[T, R]):
         """The outcome, at 0. The first writer wins."""
         self.epoch: Final[int] = 0 if before is None else before.epoch + begun
         self.members: Final[dict[Member[R], None]] = (
+            # The same dict and not a copy: a subscriber that the old connection has let in waits
+            # for this one.
             {} if before is None or begun else before.members
         )
         """The subscribers that wait for a processor; the thread that removes one serves it."""
@@ -215,6 +217,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
 
     def _tell(self) -> None:
         """Send the error of a bad request, as soon as that is allowed."""
+        # Both `introduce` and a bad request come here. The `pop` gives the error to one of them.
         if self._introduced:
             try:
                 bad = self._bad.pop()
@@ -300,6 +303,8 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         n = 0
         while self._asked:
             try:
+                # Two threads may add up at once. Each amount is popped once, so none is requested
+                # twice.
                 n = add_demand(n, self._asked.pop())
             except IndexError:
                 break
@@ -327,6 +332,8 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         """Keep the subscription: the downstream has had its own."""
         if subscription is None:
             raise none_given("on_subscribe")
+        # The first entry wins. Later requests go straight to it. Earlier ones are in `_asked`, and
+        # `request` reads the link after its append, so one of the two threads forwards them.
         if self._link.setdefault(0, subscription) is not subscription:
             subscription.cancel()
         else:
@@ -507,6 +514,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         if self._ends:
             hooks.drop_item(item)
             return
+        # An item goes past the inbox only if nothing waits there, or it would overtake.
         if self._inbox or self.alone(self._feed, item) is BUSY:
             self._inbox.append(item)
             self.signal()
@@ -600,6 +608,8 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
             return
         end, ends[0] = ends[0], None
         processor, self._processor = self._processor, None
+        # The connection is given up before the end is sent: a subscriber that subscribes again from
+        # within its `on_complete` starts the next run (C16, C31).
         self._owner.ended(self._connection, end)
         if processor is None:  # it has cancelled just before
             if isinstance(end, BaseException) and not self._stopped:

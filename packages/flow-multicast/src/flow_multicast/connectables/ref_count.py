@@ -177,6 +177,8 @@ class RefCounted(Publisher[T]):
         )
         home = downstream.home()
         try:
+            # We enter before we join: from here to the removal in `finally`, `joining` is not
+            # empty, and no thread stops a run that we may be joining.
             self._enter(counted)
             connection = self._connectable.join(counted)
             if self._count(counted, connection, home):
@@ -193,6 +195,8 @@ class RefCounted(Publisher[T]):
         _, runs = self._runs.update(
             lambda runs: _Runs((*runs.joining, counted), runs.runs, runs.stopping)
         )
+        # Stop what is to be stopped before we join, so that `join` finds no connection that is
+        # about to end.
         for connection in runs.stopping:
             self._stop(connection)
         kept = self._connectable.kept()
@@ -230,6 +234,8 @@ class RefCounted(Publisher[T]):
                 home if first is EMPTY else first,
                 grace,
             )
+            # One step: no thread may see us neither as joining nor as counted, or it would stop the
+            # run.
             return runs.without(counted).having(key, run)
 
         before, now = self._runs.update(count)
@@ -272,6 +278,7 @@ class RefCounted(Publisher[T]):
             run = runs.of(key, connection)
             there = run.subscribers - (failed.served_by is not None)
             enough = there >= self._min_subscribers
+            # `update` may call this more than once, so we set `found` and never add to it.
             found[:] = [one for one in run.waiting if not one.ended] if enough else []
             return runs.having(
                 key,
@@ -303,6 +310,7 @@ class RefCounted(Publisher[T]):
         begun: list[tuple[object, _Run, _Grace]] = []
 
         def settle(runs: _Runs) -> _Runs:
+            # `update` may call this more than once, so each call begins with empty lists.
             ended.clear()
             begun.clear()
             if runs.joining:
@@ -329,6 +337,8 @@ class RefCounted(Publisher[T]):
             return runs._replace(runs=left, stopping=stopping)
 
         _, now = self._runs.update(settle)
+        # Timers and connections call code of others, which may come back here: only after the
+        # update.
         for grace in ended:
             grace.stop()
         if not now.joining:
@@ -340,6 +350,7 @@ class RefCounted(Publisher[T]):
     def _begin(self, key: object, run: _Run, grace: _Grace) -> None:
         def expire(runs: _Runs) -> _Runs:
             now = runs.runs.get(key)
+            # A timer that was stopped too late to stay silent is not the one of the run any more.
             if now is None or now.grace is not grace:
                 return runs
             if runs.joining or now.subscribers:
@@ -403,6 +414,8 @@ class _Counted(Relay[T]):
 
     def belong(self, connection: Disposable) -> bool:
         """Note the connection that serves it; return False if it has left before."""
+        # `belong` and `over` both enter at 0, and `setdefault` lets one of them win. If we lose,
+        # the subscriber has left, and must not be counted.
         place: list[Disposable | None] = [connection]
         return self._place.setdefault(0, place) is place
 
@@ -410,6 +423,8 @@ class _Counted(Relay[T]):
     def over(self, *, cancelled: bool) -> None:
         """Leave; after an end, even a subscriber from within it starts a new run."""
         counter, self._counter = self._counter, None
+        # If `belong` was first, the entry names our connection, and we leave it; if not, `belong`
+        # finds our entry and does not count.
         left: list[Disposable | None] = [None]
         connection = self._place.setdefault(0, left)[0]
         self._place[0] = left

@@ -152,7 +152,8 @@ class PartitionScheduler:
         return self._may_leave and self._receiver.let_go(self._part)
 
     def _part(self) -> None:
-        # It is odd meanwhile: a wave that starts now may or may not be cancelled.
+        # We count before and after the cancel. A wave notes the count when it starts: if that was
+        # odd, or is another one when the wave ends, the cancel may be what ended it.
         self._left += 1
         try:
             self._cancel()
@@ -170,6 +171,8 @@ class PartitionScheduler:
         rows: _Rows = []
         error: BaseException | None = None
         while self._running or self._has_more(error):
+            # We read it before `_is_due`: a `leave` that comes between the two is seen as one that
+            # came while the wave ran.
             left = self._left
             if self._has_more(error) and self._is_due():
                 self._start(left)
@@ -182,10 +185,13 @@ class PartitionScheduler:
                 self._waiting = [partition for partition in self._waiting if partition not in wave]
                 if not isinstance(told, BaseException):
                     rows += told
+                # The wave has not failed: it was cancelled to free its slots.
                 elif error is None and self._has_left(left):
                     self._put_back(wave)
                 else:
                     error = error or told
+            # Again and again, until all waves have ended: Spark cannot cancel a wave whose tasks it
+            # has not planned yet.
             if error is not None and self._running:
                 self._cancel()
         if error is not None:
@@ -251,10 +257,13 @@ class PartitionScheduler:
         """Return whether the next wave should start."""
         receiver = self._receiver
         seen = receiver.statistics()
+        # No demand now: another wave would only take slots from other jobs.
         if receiver.silence_s() >= PATIENCE_S or seen.waiting > _LOW:
             return False
         if not self._running:
             return True
+        # Only the first wave begins at partition 0. `first()` and `take(10)` end with it, so we
+        # wait a little before we start more.
         if not self._wave.start and seen.asked < 2 and time.monotonic() < self._since + _SOON_S:
             return False
         self._waiting = [partition for partition in self._waiting if not self._began(partition)]
@@ -270,6 +279,8 @@ class PartitionScheduler:
         if not last:
             self._begin = now
             return self._first
+        # How many partitions a second have begun. The next wave is what begins in `ahead_s` at that
+        # rate, at most four times the last one, as the rate of few partitions says little.
         rate = (last - len(self._waiting)) / max(now - self._since, _LOOK_EVERY_S)
         ahead_s = max(_AHEAD_S, (now - self._begin) * _AHEAD_OF_ALL)
         return max(slots, min(4 * last, int(rate * ahead_s)))
