@@ -1,1 +1,1 @@
-"""The official kit of Reactive Streams, run against this library's objects."""
+"""Runs the official TCK of Reactive Streams against this library's objects."""

@@ -1,10 +1,11 @@
-"""Python's publishers, subscribers and processors in Java's `java.util.concurrent.Flow`, and back.
+"""A bridge between Python's publishers, subscribers, processors and Java's `Flow` interfaces.
 
-Nothing is repaired on the way: a None arrives as None, and what Python raises is thrown in Java.
-Only its class is translated as the rules name it: `NoneItemError` becomes a NullPointerException,
-`ValueError` an IllegalArgumentException. An error of Java's stays the identical object.
+It works in both directions with `java.util.concurrent.Flow`, and repairs nothing: a None arrives as
+None, and an error raised in Python is thrown in Java. It only translates the error's class to the
+one that the rules name: `NoneItemError` becomes a NullPointerException, `ValueError` an
+IllegalArgumentException. A Java error stays the identical object.
 
-The virtual machine must have been started before an object of these classes is made.
+Start the virtual machine before you make an object of these classes.
 """
 
 from __future__ import annotations
@@ -39,31 +40,31 @@ __all__ = [
 
 @final
 class Journal:
-    """The Python side of a failure: tracebacks since the current test has begun."""
+    """The Python side of a failure: the tracebacks since the current test began."""
 
     def __init__(self) -> None:
         self._entries: list[str] = []
 
     def start(self) -> None:
-        """Forget everything: another test begins."""
+        """Forget everything, because another test begins."""
         self._entries.clear()
 
     def note(self, where: str, error: BaseException) -> None:
-        """Keep `error`, which was seen in `where`."""
+        """Record `error`, which occurred in `where`."""
         text = "".join(traceback.format_exception(error)).rstrip()
         self._entries.append(f"{where}:\n{text}")
 
     def text(self) -> str:
-        """All that was noted."""
+        """Return everything that was recorded."""
         return "\n".join(self._entries)
 
 
 journal: Final = Journal()
-"""One for the process: a virtual machine verifies one subject at a time."""
+"""One journal for the process: a virtual machine verifies one subject at a time."""
 
 
 def _throwable(error: BaseException) -> Java:
-    """`error` for Java: itself if it is Java's, or one of the class that the rules ask for."""
+    """Convert `error` for Java: keep a Java error, or make one of the class the rules require."""
     if is_java_error(error):
         return error
     text = f"{type(error).__name__}: {error}"
@@ -76,16 +77,16 @@ def _throwable(error: BaseException) -> Java:
 
 
 def _item(item: object) -> object:
-    """`item` for Java, equal to others if they are equal; a str unless it is an int or a str."""
+    """Convert `item` for Java, preserving equality: anything but an int or a str becomes a str."""
     return item if isinstance(item, (int, str)) or is_java(item) else repr(item)
 
 
 def _caught(where: str, call: Callable[..., object], *args: object) -> Java:
-    """What ``call(*args)`` raises, for Java to throw; null if it returns."""
+    """Return the error that ``call(*args)`` raises, for Java to throw; null if it returns."""
     try:
         call(*args)
     except BaseException as error:
-        if not isinstance(error, NoneItemError):  # that one is asked for
+        if not isinstance(error, NoneItemError):  # the rules require that one
             journal.note(where, error)
         return _throwable(error)
     return None
@@ -95,22 +96,22 @@ def _caught(where: str, call: Callable[..., object], *args: object) -> Java:
 
 
 def java_publisher(publisher: Publisher[Any], receiver: type[Foreign]) -> Java:
-    """`publisher` as a Flow.Publisher.
+    """Wrap `publisher` as a Flow.Publisher.
 
     Args:
-        publisher: what Java's subscribers subscribe to.
-        receiver: what the publisher takes a subscriber of Java's for.
+        publisher: the publisher that Java's subscribers subscribe to.
+        receiver: the class in which the publisher sees a Java subscriber.
     """
     return java_class("flow.tck.Python$Publisher")(_PublisherSide(publisher, receiver))
 
 
 def java_subscriber(subscriber: Subscriber[Any]) -> Java:
-    """`subscriber` as a Flow.Subscriber."""
+    """Wrap `subscriber` as a Flow.Subscriber."""
     return java_class("flow.tck.Python$Subscriber")(_SubscriberSide(subscriber))
 
 
 def java_processor(processor: Processor[Any, Any]) -> Java:
-    """`processor` as a Flow.Processor."""
+    """Wrap `processor` as a Flow.Processor."""
     sides = _SubscriberSide(processor), _PublisherSide(processor, Receiver)
     return java_class("flow.tck.Python$Processor")(*sides)
 
@@ -181,7 +182,7 @@ class _SubscriberSide:
 
 @final
 class Upstream:
-    """A subscription of Java's."""
+    """A Java subscription, wrapped for Python."""
 
     def __init__(self, subscription: Java) -> None:
         self._subscription = subscription
@@ -196,7 +197,7 @@ class Upstream:
 
 
 class Foreign:
-    """A subscriber of Java's as what it is: a stranger, which gets a strict guard."""
+    """A Java subscriber seen as a foreign one, which gets a strict guard."""
 
     def __init__(self, subscriber: Java) -> None:
         self._subscriber = subscriber
@@ -216,7 +217,7 @@ class Foreign:
         try:
             self._subscriber.onError(_throwable(error))
         except BaseException as raised:
-            journal.note("the subscriber's on_error", raised)  # which nobody may ever see
+            journal.note("the subscriber's on_error", raised)  # no one else may ever see it
             raise
 
     def on_complete(self) -> None:
@@ -225,13 +226,13 @@ class Foreign:
 
 
 class Receiver(Foreign, CoreSubscriber[Any]):
-    """A subscriber of Java's that vouches for the rules: no guard hides what it is sent."""
+    """A Java subscriber that vouches for the rules: no guard hides the signals it receives."""
 
 
 class ConditionalReceiver(Receiver, ConditionalSubscriber[Any]):
-    """The same, for an upstream that would rather call `try_on_next`."""
+    """A `Receiver` for an upstream that prefers to call `try_on_next`."""
 
     def try_on_next(self, item: object, /) -> bool:
-        """See `ConditionalSubscriber.try_on_next`; every item is taken."""
+        """See `ConditionalSubscriber.try_on_next`; it accepts every item."""
         self.on_next(item)
         return True

@@ -1,7 +1,7 @@
-"""What each verification must report, test by test.
+"""The result that each verification must report, test by test.
 
-The kit shows an optional rule that is broken as a skipped test. So what counts is not how many are
-skipped but which.
+The kit reports a broken optional rule as a skipped test. So it matters which tests are skipped,
+not how many.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = [
 @final
 @dataclass(frozen=True)
 class Result:
-    """How one test has ended.
+    """The result of one test.
 
     Args:
         status: "passed", "failed" or "skipped".
-        message: what Java says about it.
-        millis: how long it took.
-        stack: where in Java.
-        trace: what was raised and dropped in Python meanwhile.
+        message: Java's message about it.
+        millis: the duration in milliseconds.
+        stack: the Java stack trace.
+        trace: the errors that Python raised and dropped during the test.
     """
 
     status: str
@@ -49,12 +49,12 @@ class Result:
 @final
 @dataclass(frozen=True)
 class Expected:
-    """The tests of one verification, by how they must end.
+    """The expected results of the tests of one verification.
 
     Args:
-        tests: the number of tests that the verification has.
-        skipped: those that must be skipped.
-        failed: those that must fail; there are some for controls only.
+        tests: the number of tests in the verification.
+        skipped: the tests that must be skipped.
+        failed: the tests that must fail; only controls have any.
     """
 
     tests: int
@@ -62,11 +62,11 @@ class Expected:
     failed: frozenset[str] = field(default=frozenset())
 
     def but(self, *, skipped: Iterable[str] = (), failed: Iterable[str] = ()) -> Expected:
-        """The same, with more tests that must be skipped or fail."""
+        """Return a copy with more tests that must be skipped or must fail."""
         return Expected(self.tests, self.skipped.union(skipped), self.failed.union(failed))
 
     def differences(self, results: Mapping[str, Result]) -> list[str]:
-        """What is not as expected, a line each."""
+        """Return the deviations from what is expected, one line each."""
         found: list[str] = []
         if len(results) != self.tests:
             found.append(f"{len(results)} tests have run, there should be {self.tests}")
@@ -81,13 +81,14 @@ class Expected:
         return found
 
     def wanted(self, test: str) -> str:
-        """How `test` must end."""
+        """Return the status with which `test` must end."""
         if test in self.failed:
             return "failed"
         return "skipped" if test in self.skipped else "passed"
 
 
-# What no publisher, and no subscriber, can be asked from outside: the kit has no code for it.
+# Rules that cannot be tested from outside, for publishers and for subscribers: the kit has no code
+# for them.
 
 _PUBLISHER_UNTESTED: Final = frozenset(
     {
@@ -143,20 +144,20 @@ LOCK_STEP: Final = frozenset(
         "optional_spec111_registeredSubscribersMustReceiveOnNextOrOnCompleteSignals",
     }
 )
-"""Optional tests in which one subscriber requests, and gets items though the others do not."""
+"""Optional tests in which one subscriber gets items although the others do not request any."""
 
 UNICAST: Final = LOCK_STEP | {
     "optional_spec111_maySupportMultiSubscribe",
     "optional_spec111_multicast_mustProduceTheSameElementsInTheSameSequenceToAllOfItsSubscribersWhenRequestingManyUpfront",
     "optional_spec111_multicast_mustProduceTheSameElementsInTheSameSequenceToAllOfItsSubscribersWhenRequestingManyUpfrontAndCompleteAsExpected",
 }
-"""Optional tests with several subscribers, which some publishers do not serve."""
+"""Optional tests with several subscribers, which some publishers do not support."""
 
 UNICAST_PROCESSOR: Final = UNICAST | {
     "required_spec104_mustCallOnErrorOnAllItsSubscribersIfItEncountersANonRecoverableError",
     "required_mustRequestFromUpstreamForElementsThatHaveBeenRequestedLongAgo",
 }
-"""The same for processors."""
+"""The same tests for processors."""
 
 COORDINATED: Final = frozenset(
     {
@@ -166,8 +167,8 @@ COORDINATED: Final = frozenset(
         "required_spec208_mustBePreparedToReceiveOnNextSignalsAfterHavingCalledSubscriptionCancel",
     }
 )
-"""What a processor in lock-step fails if nobody says it is one: the first two want an item for
-one subscriber of two, the others want the upstream cancelled along with the last subscriber."""
+"""The tests that a processor in lock-step fails unless it is declared as one: the first two expect
+an item for one of two subscribers, the others expect the last subscriber to cancel the upstream."""
 
 PUBLISHER: Final = Expected(38, _PUBLISHER_UNTESTED)
 PROCESSOR: Final = Expected(68, _PUBLISHER_UNTESTED | _PROBED_UNTESTED | LOCK_STEP)
@@ -203,23 +204,23 @@ _NEEDS: Final[Mapping[str, int]] = {
     "required_spec317_mustSupportACumulativePendingElementCountUpToLongMaxValue": 3,
     "required_spec317_mustNotSignalOnErrorWhenPendingAboveLongMaxValue": 2**31 - 1,
 }
-"""How many items the kit wants for a test; it skips those that a publisher has too few for."""
+"""The number of items the kit needs for a test; it skips a test if the publisher has fewer."""
 
 NEEDED: Final = tuple(sorted({0, *_NEEDS.values()}))
-"""How many items a publisher is ever asked for."""
+"""The numbers of items that the kit may request from a publisher."""
 
 
 def asking_for_items(*rules: str) -> frozenset[str]:
-    """The tests of these rules in which a publisher has to send items.
+    """Return the tests of these rules in which a publisher has to send items.
 
     Args:
-        rules: what their names begin with.
+        rules: the prefixes of the tests' names.
     """
     return frozenset(test for test in _NEEDS if test.startswith(rules))
 
 
 def publisher_of(most: int | None) -> Expected:
-    """What a publisher must report that has at most `most` items; None for any number."""
+    """Return the expected results of a publisher of at most `most` items; None for any number."""
     if most is None:
         return PUBLISHER
     return PUBLISHER.but(skipped=(test for test, items in _NEEDS.items() if items > most))

@@ -1,4 +1,4 @@
-"""The virtual machine, and what the rest of this package uses of JPype, with types."""
+"""The virtual machine, and a typed version of the part of JPype that this package uses."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = [
     "start",
 ]
 
-Java = Any  # an object or a class of Java's
+Java = Any  # a Java object or class
 _jpype: Any = jpype  # Any: it has no types to check against
 C = TypeVar("C")
 M = TypeVar("M", bound=Callable[..., object])
 
 
 def start(classpath: Sequence[str]) -> None:
-    """Start the virtual machine of this process; there is one at most.
+    """Start the virtual machine of this process, which has one at most.
 
     Args:
         classpath: folders and jars.
     """
     _jpype.startJVM(
-        # Many of them run at a time, for a short while, with little to remember.
+        # Many virtual machines run at a time, each for a short while and with little memory.
         "-Xmx256m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
@@ -44,41 +44,41 @@ def start(classpath: Sequence[str]) -> None:
 
 @functools.cache
 def java_class(name: str) -> Java:
-    """The class of this name; nested ones after a ``$``."""
+    """Return the Java class of this name; the name of a nested class follows a ``$``."""
     return _jpype.JClass(name)
 
 
 def implements(interface: str) -> Callable[[type[C]], type[C]]:
-    """Decorate a class of Python's that implements `interface`, with `override` on its methods."""
+    """Decorate a Python class that implements `interface`, with `override` on its methods."""
     decorate: Callable[[type[C]], type[C]] = _jpype.JImplements(interface, deferred=True)
     return decorate
 
 
 def override(method: M) -> M:
-    """Decorate a method of an interface of Java's."""
+    """Decorate a method that implements one of a Java interface."""
     decorated: M = _jpype.JOverride(method)
     return decorated
 
 
 def is_java(value: object) -> bool:
-    """Whether `value` is an object of Java's."""
+    """Return whether `value` is a Java object."""
     return isinstance(value, _jpype.JObject)
 
 
 def is_java_error(error: BaseException) -> TypeGuard[Java]:
-    """Whether `error` is one of Java's."""
+    """Return whether `error` is a Java exception."""
     return isinstance(error, _jpype.JException)
 
 
 def detach() -> None:
-    """Tell the virtual machine that the current thread, one of Python's, needs it no more."""
+    """Detach the current Python thread from the virtual machine, which it no longer needs."""
     thread = java_class("java.lang.Thread")
     if thread.isAttached():
         thread.detach()
 
 
 def detaching(work: Callable[[], object]) -> Callable[[], None]:
-    """`work` for a thread of Python's; at its end the virtual machine lets the thread go."""
+    """Wrap `work` for a Python thread, so that it detaches from the virtual machine at its end."""
 
     def run() -> None:
         try:

@@ -1,4 +1,4 @@
-"""How to get n items out of what flow-multicast registers, and out of its processors."""
+"""Recipes to get n items out of flow-multicast's operators and its processors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _itself(made: AnyFlow) -> AnyFlow:
 
 
 def _forked(made: AnyFlow) -> AnyFlow:
-    made.subscribe(_ignore, _ignore)  # who asks for everything, beside the kit's subscriber
+    made.subscribe(_ignore, _ignore)  # requests everything, beside the kit's
     return made
 
 
@@ -46,7 +46,7 @@ def _ignore(_: object) -> None:
 
 
 def _valued(f: AnyFlow, n: int) -> AnyFlow:
-    # Values replace each other. So the items are made of the one that is there before the source.
+    # Values replace each other. So the items are made from the initial value, not from the source.
     return f.ignore_elements().pipe(publish_value(n)).ref_count().flat_map_iterable(range)
 
 
@@ -60,8 +60,8 @@ OPERATORS: Final[Mapping[str, tuple[_Apply, bool]]] = {
     "replay": (lambda f, _: f.pipe(replay()).auto_connect(), False),
     "share": (lambda f, _: f.pipe(share()), True),
 }
-"""Operators by their registered names: how to put each behind ints, and whether no subscriber gets
-an item before all have asked for it."""
+"""Operators by their registered names: how to apply each to ints, and whether no subscriber gets
+an item before all have requested it."""
 
 VARIANTS: Final[Mapping[str, tuple[_Apply, bool]]] = {
     "cache, 8 items": (lambda f, _: f.pipe(cache(size=8)), False),
@@ -86,14 +86,14 @@ VARIANTS: Final[Mapping[str, tuple[_Apply, bool]]] = {
     "replay, 8 items, with a selector": (lambda f, _: f.pipe(replay(_itself, size=8)), False),
     "share, with a time of grace": (lambda f, _: f.pipe(share(grace=0.001)), True),
 }
-"""Other ways to use them."""
+"""Other ways to use these operators."""
 
 
 # -- processors, as publishers
 
 
 def _fed_before(make: Callable[[], Any], n: int) -> Any:
-    """A processor that keeps its items for those who come."""
+    """Make a processor that keeps its items for subscribers that come later, and feed it."""
     processor = make()
     for item in range(n):
         processor.on_next(item)
@@ -102,7 +102,7 @@ def _fed_before(make: Callable[[], Any], n: int) -> Any:
 
 
 def _fed_by_demand(make: Callable[[], Any], n: int) -> Any:
-    """A processor that is fed, as it says it has room, from when somebody is there."""
+    """Make a processor and feed it, as its room permits, once it has a subscriber."""
     processor = make()
     waiting = deque(range(n))
 
@@ -133,5 +133,5 @@ FED: Final[Mapping[str, tuple[_Make, Callable[[_Make, int], Any], int | None, bo
     ),
     "serialized": (lambda: serialized(ReplayProcessor[Any]()), _fed_before, None, False),
 }
-"""Processors that are fed by hand: how to make one and to feed it, the most items that it gives,
-and whether its subscribers have to ask together."""
+"""Processors that are fed by hand: how to make and feed one, the most items that it emits, and
+whether its subscribers have to request together."""

@@ -1,4 +1,4 @@
-"""How to get n items out of what flow-ops registers: by its own cases, on real threads."""
+"""Recipes to get n items out of flow-ops' operators: they use its own cases, on real threads."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ EXEMPT: Final[Mapping[str, str]] = {
     "on_backpressure_drop": "what comes without demand is gone, so that no number is sure",
     "on_backpressure_error": "what comes without demand ends it, so that no number is sure",
 }
-"""What cannot be asked for n items, with the reason."""
+"""Names of operators that cannot be made to emit n items, with the reason."""
 
 _NAMES_OF_SOURCES: Final = {record.name for record in flow_sources()}
 
 
 def _chosen() -> dict[str, OperatorCase]:
-    """A case for each name: one whose flows are hidden, or else the first."""
+    """Return a case for each name: one whose flows are hidden, or else the first."""
     found: dict[str, OperatorCase] = {}
     for case in OPERATOR_CASES:
         if "uncounted" in case.kinds or case.registered in EXEMPT:
@@ -41,10 +41,10 @@ def _chosen() -> dict[str, OperatorCase]:
 
 
 def _around(case: OperatorCase) -> Surroundings:
-    """Times that nothing waits for never pass."""
+    """Return surroundings in which a time that nothing waits for never passes."""
     if case.kinds.isdisjoint(("timed", "delayed")):
         return Surroundings(pool(), VirtualClock(), 1e9, event_loop())
-    if "selective" in case.kinds:  # items that come at once would be too early
+    if "selective" in case.kinds:  # items that arrive at once would be too early
         return Surroundings(pool(), HastyClock(), 1, event_loop())
     return Surroundings(pool(), system_clock(), 0.001, event_loop())
 
@@ -68,7 +68,7 @@ OPERATORS: Final[Mapping[str, tuple[_Apply, int | None]]] = {
     for name, case in _chosen().items()
     if name not in _NAMES_OF_SOURCES
 }
-"""Operators by their registered names: how to put each behind ints, and the most items it gives."""
+"""Operators by their registered names: how to apply each to ints, and the most items it emits."""
 
 _Make = Callable[[int], AnyFlow]
 _Fail = Callable[[AnyFlow], AnyFlow]
@@ -93,4 +93,4 @@ SOURCES: Final[Mapping[str, tuple[_Make, _Fail | None, int | None]]] = {
         if name in _NAMES_OF_SOURCES
     },
 }
-"""Sources by their registered names: of n items, one that fails, and the most items it gives."""
+"""Sources by their registered names: of n items, a failing one, and the most items it emits."""

@@ -1,4 +1,4 @@
-"""What is shown: what runs, a table, and the differences."""
+"""The output: the tests that are running, a table, and the differences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BORING: Final = ("org.testng.", "java.base/", "jdk.internal.", "jdk.proxy", "org
 @final
 @dataclass
 class _Runs:
-    """What became of one subject."""
+    """The results of one subject's runs."""
 
     counts: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     seconds: float = 0.0
@@ -34,11 +34,11 @@ class _Runs:
 
 @final
 class Report(WithProgress):
-    """Shows the progress while it is a context, and the rest by `conclude`.
+    """Shows the progress while the context is open, and the results when `conclude` is called.
 
     Args:
-        subjects: those that are verified, by name.
-        repeat: how often each is.
+        subjects: the subjects to verify, by name.
+        repeat: how many times each is verified.
     """
 
     def __init__(self, subjects: Mapping[str, Subject], repeat: int) -> None:
@@ -52,15 +52,15 @@ class Report(WithProgress):
     # -- see workers.Listener
 
     def running(self, subject: str, test: str) -> None:
-        """Show it."""
+        """Show the test that is running."""
         self.describe(escape(f"{subject}: {test}"))
 
     def repeated(self, subject: str, test: str) -> None:
-        """Say so: it does not count as a failure, but should not happen on an idle machine."""
+        """Report it: it does not count as a failure, but should not happen on an idle machine."""
         self.console.print(f"{subject}: {test} is tried again", style="yellow", markup=False)
 
     def verified(self, subject: str, results: dict[str, Result], seconds: float) -> None:
-        """Compare the results with what they must be."""
+        """Compare the results with the expected ones."""
         expected = self._subjects[subject].expected
         counted = Counter(result.status for result in results.values())
         differences = [
@@ -71,12 +71,12 @@ class Report(WithProgress):
         self._ended(subject, counts, seconds, differences)
 
     def crashed(self, subject: str, test: str, log: str, seconds: float) -> None:
-        """It counts as one failure."""
+        """Count the crash as one failure."""
         text = f"the process has ended in {test}\n{_indented(log)}"
         self._ended(subject, (0, 1, 0), seconds, [text])
 
     def unclean(self, log: str) -> None:
-        """It is shown at the end, and makes the whole fail."""
+        """Record it, to be shown at the end; it makes the whole run fail."""
         with self._lock:
             self._unclean.append(log)
 
@@ -105,10 +105,10 @@ class Report(WithProgress):
     # -- the end
 
     def conclude(self, uncovered: Sequence[str]) -> int:
-        """Print the table, and all that is wrong.
+        """Print the table, and everything that is wrong.
 
         Args:
-            uncovered: what is registered and has no subject, a line each.
+            uncovered: the registered names without a subject, one line each.
 
         Returns:
             The exit code.
@@ -158,7 +158,7 @@ class Report(WithProgress):
 
 
 def _range(counts: Sequence[int]) -> str:
-    """One number if all runs agree, or the least and the greatest."""
+    """Return one number if all runs agree, or else the least and the greatest."""
     least, most = min(counts, default=0), max(counts, default=0)
     return str(least) if least == most else f"{least}–{most}"
 

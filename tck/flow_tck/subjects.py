@@ -1,7 +1,8 @@
-"""What is verified. A new operator is added here, if at all, with one line in `RECIPES`.
+"""The subjects to verify. To add a new operator, write one line in `RECIPES`, if any.
 
-A synchronous stage needs no line when a case of `flow_testing.STAGE_CASES` can give any number
-of items: the inputs that make it do so are searched for. `uncovered` names what has no subject.
+A synchronous stage needs no line when a case of `flow_testing.STAGE_CASES` can emit any number
+of items: this module searches for the inputs that make it do so. `uncovered` names the operators
+and sources that have no subject.
 """
 
 from __future__ import annotations
@@ -72,15 +73,15 @@ AnyFlow = Flow[Any]  # Any: the kit takes items of all types
 AnySubscriber = Subscriber[Any]
 
 MANY: Final = 64
-"""Items instead of the 2³¹-1 that one test wants, and cancels after eleven."""
+"""The number of items in place of the 2³¹-1 that one test requests; it cancels after eleven."""
 
 
 class KitError(Exception):
-    """What the publishers fail with that have to fail."""
+    """The error of publishers that have to fail."""
 
 
 def failing(*_: object) -> AnyFlow:
-    """A flow that fails at once."""
+    """Return a flow that fails at once."""
     return flow.error(KitError("as the kit has asked for"))
 
 
@@ -90,15 +91,15 @@ def failing(*_: object) -> AnyFlow:
 @final
 @dataclass(frozen=True)
 class PublisherSubject:
-    """Verified as a publisher.
+    """A subject that is verified as a publisher.
 
     Args:
-        name: what it is.
-        make: a publisher of exactly that many items.
-        fail: a publisher that fails; behind the operator, if it is about one.
+        name: the subject's name.
+        make: makes a publisher of exactly that many items.
+        fail: makes a publisher that fails; with the operator applied, if the subject is one.
         most: the most items that it can have, or None.
-        expected: how its tests must end.
-        receiver: what the publisher takes the kit's subscribers for.
+        expected: the results that its tests must have.
+        receiver: the class in which the publisher sees the kit's subscribers.
     """
 
     name: str
@@ -114,15 +115,15 @@ class PublisherSubject:
 @final
 @dataclass(frozen=True)
 class ProcessorSubject:
-    """Verified as a processor that passes on what it gets.
+    """A subject that is verified as a processor that passes on what it receives.
 
     Args:
-        name: what it is.
-        make: a processor that can hold so many items.
-        fail: one that fails whoever subscribes.
+        name: the subject's name.
+        make: makes a processor that can hold that many items.
+        fail: makes a processor that fails every subscriber.
         coordinated: whether the kit has to let all subscribers request.
-        subscribers: how many it serves.
-        expected: how its tests must end.
+        subscribers: how many subscribers it serves.
+        expected: the results that its tests must have.
     """
 
     name: str
@@ -138,12 +139,12 @@ class ProcessorSubject:
 @final
 @dataclass(frozen=True)
 class SubscriberSubject:
-    """Verified as a subscriber, from outside.
+    """A subject that is verified as a subscriber, from outside.
 
     Args:
-        name: what it is.
-        make: a subscriber that requests by itself.
-        expected: how its tests must end.
+        name: the subject's name.
+        make: makes a subscriber that requests by itself.
+        expected: the results that its tests must have.
     """
 
     name: str
@@ -156,12 +157,12 @@ class SubscriberSubject:
 @final
 @dataclass(frozen=True)
 class Probed:
-    """Verified as a subscriber whose inside the kit sees and steers.
+    """A subject that is verified as a subscriber whose inside the kit observes and controls.
 
     Args:
-        name: what it is.
-        make: a subscriber that reports to the probe.
-        expected: how its tests must end.
+        name: the subject's name.
+        make: makes a subscriber that reports to the probe.
+        expected: the results that its tests must have.
     """
 
     name: str
@@ -175,19 +176,19 @@ Subject = PublisherSubject | ProcessorSubject | SubscriberSubject | Probed
 
 
 class Probe(Protocol):
-    """Where the inside of a subscriber reports to."""
+    """Receives the reports from inside a subscriber."""
 
     def ready(self, request: Callable[[int], object], cancel: Callable[[], object]) -> None:
-        """It has its subscription, and does these two things when the kit wants it to."""
+        """Report its subscription: two functions that the kit calls when it wants to."""
 
     def on_next(self, item: object, /) -> object:
-        """An item has come through."""
+        """Report that an item has arrived."""
 
     def on_error(self, error: BaseException, /) -> object:
-        """The error has come through."""
+        """Report that the error has arrived."""
 
     def on_complete(self) -> object:
-        """The end has come through."""
+        """Report that the completion has arrived."""
 
 
 # -- operators and sources
@@ -196,13 +197,13 @@ class Probe(Protocol):
 @final
 @dataclass(frozen=True)
 class Recipe:
-    """How to get n items out of an operator.
+    """A recipe to get n items out of an operator.
 
     Args:
-        apply: puts the operator behind a flow of ints, so that n items come out of it.
-        inputs: how many ints that flow must have.
-        most: the most items that can come out, or None.
-        lock_step: whether no subscriber gets an item before all have asked for it.
+        apply: applies the operator to a flow of ints, so that it emits n items.
+        inputs: the number of ints that flow must have.
+        most: the most items that it can emit, or None.
+        lock_step: whether no subscriber gets an item before all have requested it.
     """
 
     apply: Callable[[AnyFlow, int], AnyFlow] = field(repr=False)
@@ -211,7 +212,7 @@ class Recipe:
     lock_step: bool = False
 
     def subject(self, name: str) -> PublisherSubject:
-        """The operator behind a range of ints."""
+        """Return the operator, applied to a range of ints, as a subject."""
 
         def make(n: int) -> AnyFlow:
             n = min(n, MANY)
@@ -236,7 +237,7 @@ _VARIABLE: Final[ContextVar[int]] = ContextVar("tck")
 
 RECIPES: Final[Mapping[str, Recipe]] = {
     **{name: Recipe(apply, most=most) for name, (apply, most) in ops.OPERATORS.items()},
-    # Stages of which no case gives an item.
+    # Stages of which no case emits an item.
     "ignore_elements": Recipe(lambda f, _: f.ignore_elements(), most=0),
     # Boundaries.
     "concat_map": Recipe(
@@ -283,7 +284,7 @@ def _step(n: int, i: int, sink: SingleSink[int]) -> int:
 
 
 class _Ticking:
-    """An async iterable, of which each subscriber gets an iterator of its own."""
+    """An async iterable, of which each subscriber gets a separate iterator."""
 
     def __init__(self, n: int) -> None:
         self._n = n
@@ -300,7 +301,7 @@ def _folder() -> TemporaryDirectory[str]:
 
 
 def clean_up() -> None:
-    """Remove the files that sources were made to read."""
+    """Remove the files that were made for sources to read."""
     if _folder.cache_info().currsize:
         _folder().cleanup()
 
@@ -315,7 +316,7 @@ def _file(lines: tuple[object, ...]) -> Path:
 def _of_lines(name: str, read: Callable[[Path], AnyFlow], *heading: object) -> PublisherSubject:
     return PublisherSubject(
         f"source {name}",
-        # A missing file is not a failing publisher: it is not looked for before it is demanded.
+        # A missing file is not a failing publisher: the source opens it only when demand comes.
         lambda n: read(_file((*heading, *range(min(n, MANY))))),
     )
 
@@ -409,7 +410,7 @@ def _raise() -> int:
 
 
 class Stranger:
-    """A publisher that is not a flow, as others write them; fails if it has no number of items."""
+    """A publisher that is not a flow, as others write them; it fails without a number of items."""
 
     def __init__(self, n: int | None) -> None:
         self._n = n
@@ -419,7 +420,7 @@ class Stranger:
 
 
 class Relay:
-    """A subscriber that passes everything on, without any knowledge of this library."""
+    """A subscriber that passes everything on and knows nothing of this library."""
 
     def __init__(self, downstream: AnySubscriber) -> None:
         self._downstream: AnySubscriber | None = downstream
@@ -460,11 +461,11 @@ FAMILIES: Final[Sequence[Callable[[int], Sequence[int]]]] = (
     lambda length: [0] * length,
     lambda length: range(length, 0, -1),
 )
-"""Ints to put before a stage, by their number; those that make most of it are taken."""
+"""Ints to feed to a stage, by their number; the family that makes it emit most is used."""
 
 
 FEW: Final = 8
-"""A case that has given fewer items, of so many ints, is not expected to give more."""
+"""A case that emits fewer items than this from more than `MANY` ints is not tried with more."""
 
 _WANTED: Final = tuple(min(n, MANY) for n in NEEDED)
 
@@ -472,12 +473,12 @@ _WANTED: Final = tuple(min(n, MANY) for n in NEEDED)
 @final
 @dataclass(frozen=True)
 class _Fit:
-    """How a case can be made to give n items.
+    """The inputs that make a case emit n items.
 
     Args:
         case: a way to use a stage.
-        ints: what to put before it.
-        lengths: how many of them are needed, by the number of items that come out.
+        ints: the ints to feed to it.
+        lengths: the number of ints it needs, by the number of items that it emits.
     """
 
     case: StageCase
@@ -492,11 +493,11 @@ class _Fit:
 
     @property
     def exact(self) -> int:
-        """For how many of the kit's numbers exactly so many items come out."""
+        """The number of the kit's item counts that the case can emit exactly."""
         return len(self.lengths.keys() & {*_WANTED})
 
     def give(self, n: int) -> AnyFlow:
-        """A flow of n items; what comes out beyond that, at the least, is skipped."""
+        """Return a flow of n items: the shortest input that suffices, with any surplus skipped."""
         enough = min((made for made in self.lengths if made >= n), default=0)
         made = self.case.apply(flow.from_iterable(self.ints(self.lengths[enough])))
         return made.skip(enough - n) if enough > n else made
@@ -507,7 +508,7 @@ def _fitted(case: StageCase, ints: Callable[[int], Sequence[int]]) -> _Fit:
     for length in range(4 * MANY + 16):
         try:
             made = len(case.model([*ints(length)]))
-        except Exception:  # a stage that fails without items, for one
+        except Exception:  # for example, a stage that fails without items
             continue
         lengths.setdefault(made, length)
         if lengths.keys() >= {*_WANTED} or (length > MANY and max(lengths) < FEW):
@@ -517,7 +518,7 @@ def _fitted(case: StageCase, ints: Callable[[int], Sequence[int]]) -> _Fit:
 
 @functools.cache
 def _fit(case: StageCase) -> _Fit:
-    """The best way to make a case give n items."""
+    """Return the best way to make a case emit n items."""
     fits = (_fitted(case, ints) for ints in FAMILIES)
     return max(
         [fit for fit in fits if fit.lengths] or [_Fit(case, range, {0: 0})],
@@ -526,7 +527,7 @@ def _fit(case: StageCase) -> _Fit:
 
 
 def _by_case(case: StageCase) -> PublisherSubject:
-    """The stage as it is, with as many items as it can give."""
+    """Return the stage as it is, with as many items as it can emit."""
     fit = _fit(case)
     return PublisherSubject(
         f"stage {case.name}",
@@ -538,7 +539,7 @@ def _by_case(case: StageCase) -> PublisherSubject:
 
 
 def _expanded(name: str, case: StageCase) -> PublisherSubject:
-    """A stage that gives one item or few, and any number made of the one."""
+    """Return a stage that emits one item or few, with its first item expanded to any number."""
     fit = _fit(case)
 
     def make(n: int) -> AnyFlow:
@@ -549,7 +550,7 @@ def _expanded(name: str, case: StageCase) -> PublisherSubject:
 
 
 def _failing_behind(case: StageCase) -> Callable[[], AnyFlow]:
-    """A failing flow with the stage behind it; without it, if the error does not come at once."""
+    """Return a maker of a failing flow; it includes the stage only if the error comes at once."""
 
     def fail() -> AnyFlow:
         behind = case.apply(failing())
@@ -561,13 +562,13 @@ def _failing_behind(case: StageCase) -> Callable[[], AnyFlow]:
 
 
 def _stages_of(case: StageCase) -> set[str]:
-    """What a case is about: its name begins with a stage's, and its flow has others maybe."""
+    """Return the stages that a case is about: the one in its name, and those in its flow."""
     stages = stages_of(case.apply(flow.range(3)))
     return {case.name.split()[0].strip(","), *(stage.name for stage in stages)}
 
 
 def _complete() -> set[str]:
-    """The stages of which a case, or a recipe, gives any number of items."""
+    """Return the stages of which a case, or a recipe, emits any number of items."""
     complete = set(RECIPES)
     for case in STAGE_CASES:
         if _fit(case).most is None:
@@ -576,7 +577,7 @@ def _complete() -> set[str]:
 
 
 def _expandable() -> dict[str, StageCase]:
-    """For each of the other stages, a case that gives an item."""
+    """Return, for each of the other stages, a case that emits an item."""
     complete = _complete()
     found: dict[str, StageCase] = {}
     for case in STAGE_CASES:
@@ -624,7 +625,7 @@ def _generated(n: int) -> Iterator[int]:
 
 
 class _Generating:
-    """An iterable, as a generator is none that could serve several subscribers."""
+    """An iterable of generators, because one generator cannot serve several subscribers."""
 
     def __init__(self, n: int) -> None:
         self._n = n
@@ -733,7 +734,7 @@ def _ref_counted(size: int = 4) -> MulticastProcessor[Any]:
 
 
 _ABOUT_UPSTREAM: Final = [test for test in COORDINATED if "HappyPath" in test or "spec208" in test]
-"""What wants the upstream cancelled with the last subscriber."""
+"""The tests that expect the last subscriber to cancel the upstream."""
 
 
 # -- subscribers
@@ -766,7 +767,7 @@ def _ignore(_: object) -> None:
 
 
 class Sink:
-    """A subscriber as a user would write one, without any knowledge of this library."""
+    """A subscriber as a user would write one, which knows nothing of this library."""
 
     def __init__(self, probe: Probe | None = None) -> None:
         self._probe = probe
@@ -827,7 +828,7 @@ def _subscribers() -> Iterator[SubscriberSubject]:
 
 
 class _Announced:
-    """A subscriber that says when it has its subscription; for one that only calls functions."""
+    """Announces the subscription of a subscriber that only calls functions."""
 
     def __init__(
         self,
@@ -857,7 +858,7 @@ def _probed_functions(probe: Probe) -> AnySubscriber:
     functions: CallbackSubscriber[Any] = CallbackSubscriber(
         probe.on_next, probe.on_error, probe.on_complete, prefetch=4
     )
-    # It requests four at once, and never waits to be told.
+    # It requests four at once, and never waits for the kit.
     return _Announced(StrictSubscriber(functions), probe, _ignore, functions.dispose)
 
 
@@ -886,11 +887,11 @@ def _probed() -> Iterator[Probed]:
     yield behind("observe_on, prefetch 1", lambda f: f.pipe(observe_on(pool(), prefetch=1)))
 
 
-# -- controls: what must fail, or the kit would not be worth its time
+# -- controls: subjects that must fail, or the kit would not be worth its time
 
 
 class _Careless:
-    """Keeps its subscribers for ever, takes None for one, and sends an item too many."""
+    """Keeps its subscribers for ever, accepts None as one, and sends an item too many."""
 
     def __init__(self, n: int) -> None:
         self._items = range(min(n, MANY))
@@ -903,7 +904,7 @@ class _Careless:
 
 
 class _CarelessLink:
-    """Knows neither cancel nor a wrong demand, and completes as often as it is asked."""
+    """Ignores cancel and wrong demand, and completes as often as something is requested."""
 
     def __init__(self, items: Iterator[int], subscriber: AnySubscriber) -> None:
         self._items = items
@@ -951,7 +952,7 @@ def _controls() -> Iterator[Subject]:
 
 
 def subjects() -> dict[str, Subject]:
-    """Every subject by its full name, the kind first."""
+    """Return every subject by its full name, which begins with the kind."""
     found: dict[str, Subject] = {}
     everything = (_publishers(), _processors(), _subscribers(), _probed(), _controls())
     for made in (subject for group in everything for subject in group):
@@ -963,7 +964,7 @@ def subjects() -> dict[str, Subject]:
 
 
 def uncovered() -> list[str]:
-    """The registered operators and sources without a subject, each with what to do about it."""
+    """Return the registered operators and sources without a subject, each with the remedy."""
     covered = {*SOURCES, *EXEMPT, *_complete(), *_expandable()}
     host = plugin_host()
     found: list[str] = []

@@ -29,39 +29,39 @@ __all__ = [
 ]
 
 PATIENCE_S: Final = 10.0
-"""Seconds to wait for what happens at once, unless something is broken."""
+"""Seconds to wait for something that happens at once unless it is broken."""
 
 _POOL_SIZE: Final = 4
 _consumers: Final[list[threading.Thread]] = []
 _captured: Final[list[Subscriber[Any]]] = []
 _over: Final = threading.Event()
-"""The test is."""
+"""Set when the test has ended."""
 _PAUSE_S: Final = 0.001
 
 
 @functools.cache
 def pool() -> ThreadPoolExecutor:
-    """Threads that live as long as this process."""
+    """Return a pool of threads that live as long as this process."""
     return ThreadPoolExecutor(_POOL_SIZE, thread_name_prefix="pool")
 
 
 @functools.cache
 def event_loop() -> asyncio.AbstractEventLoop:
-    """A loop that runs as long as this process, in a thread of its own."""
+    """Return a loop that runs in its own thread as long as this process."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=detaching(loop.run_forever), name="event loop", daemon=True).start()
     return loop
 
 
 def spawn(work: Callable[[], object]) -> None:
-    """Start a thread that ends, at the latest, when its test does."""
+    """Start a thread that ends when its test does, at the latest."""
     thread = threading.Thread(target=detaching(work), name="consumer", daemon=True)
     thread.start()
     _consumers.append(thread)
 
 
 def repeat(step: Callable[[], bool]) -> None:
-    """Do `step` in a thread of its own, again and again until it says True or its test ends."""
+    """Repeat `step` in its own thread until it returns True or the test ends."""
 
     def work() -> None:
         while not step() and not _over.is_set():
@@ -76,7 +76,7 @@ def spawn_async(work: Coroutine[Any, Any, object]) -> None:
 
 
 class _Capture:
-    """A publisher that only takes its subscriber down."""
+    """A publisher that only records its subscriber."""
 
     def __init__(self) -> None:
         self.subscribers: SimpleQueue[Subscriber[Any]] = SimpleQueue()
@@ -86,7 +86,7 @@ class _Capture:
 
 
 class _Ended:
-    """The subscription of a flow that is over."""
+    """The subscription of a flow that has ended."""
 
     def request(self, n: int, /) -> None:
         pass
@@ -96,10 +96,10 @@ class _Ended:
 
 
 def subscriber_of(consume: Callable[[Flow[Any]], object]) -> Subscriber[Any]:
-    """What a foreign publisher gets to see of a flow that is consumed.
+    """Return the subscriber that a foreign publisher sees when a flow over it is consumed.
 
     Args:
-        consume: subscribes to the flow that it is given, here or in another thread.
+        consume: subscribes to the flow that it receives, here or in another thread.
     """
     capture = _Capture()
     consume(flow.from_publisher(capture))
@@ -109,11 +109,11 @@ def subscriber_of(consume: Callable[[Flow[Any]], object]) -> Subscriber[Any]:
 
 
 def settle() -> None:
-    """End what a test has left open, and the threads that waited for it."""
+    """Terminate subscribers that a test has left open, and the threads that waited for them."""
     while _captured:
         subscriber = _captured.pop()
         with contextlib.suppress(Exception):
-            subscriber.on_subscribe(_Ended())  # for one that has none; others cancel it (§2.5)
+            subscriber.on_subscribe(_Ended())  # others have one, and cancel this (§2.5)
             subscriber.on_complete()
     _over.set()
     try:
@@ -121,13 +121,13 @@ def settle() -> None:
             consumer = _consumers.pop()
             consumer.join(PATIENCE_S)
             if consumer.is_alive():
-                raise RuntimeError(f"{consumer} goes on although its flow has completed")
+                raise RuntimeError(f"{consumer} continues although its flow has completed")
     finally:
         _over.clear()
 
 
 def close() -> None:
-    """End all threads, each of which lets go of the virtual machine."""
+    """End all threads, each of which detaches from the virtual machine."""
     settle()
     if event_loop.cache_info().currsize:
         event_loop().call_soon_threadsafe(event_loop().stop)

@@ -1,6 +1,6 @@
-"""A process with a Java virtual machine, which verifies the subjects that it is told to.
+"""A process with a Java virtual machine, which verifies the subjects named on stdin.
 
-Names come in on stdin, a line each. What happens goes out on what was stdout, as lines of JSON:
+Each line of stdin is one name. The process reports on its original stdout, in lines of JSON:
 ``{"started": test}``, ``{"repeated": test}``, ``{"ended": test, …}``, and ``{"done": name}`` after
 the last test of a subject.
 """
@@ -31,13 +31,13 @@ from flow_tck.subjects import (
 )
 
 SUBJECT_LIMIT_S: Final = 180.0
-"""A subject that takes longer hangs: the process prints the stacks of all threads, and ends."""
+"""A subject that takes longer has hung: the process prints all threads' stacks, and ends."""
 CLOSE_LIMIT_S: Final = 60.0
-"""The same for the threads of a process that is done."""
+"""The same limit for the threads of a process that has finished."""
 SETTLE_MS: Final = 200
-"""How long a publisher has to let a subscriber go, before the kit looks (§3.13)."""
+"""The time a publisher has to drop its references to a subscriber before the kit looks (§3.13)."""
 POLL_MS: Final = 10
-"""How often the kit looks for an error that it waits for."""
+"""The interval at which the kit looks for an error that it waits for."""
 UNLIMITED: Final = 2**63 - 2
 """The kit's number for a publisher of any number of items."""
 
@@ -45,7 +45,7 @@ UNLIMITED: Final = 2**63 - 2
 @final
 @implements("flow.tck.Subject")
 class _Supply:
-    """Hands the kit fresh objects of one subject."""
+    """Supplies the kit with fresh objects of one subject."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject: Any = subject  # Any: each kind of verification calls its own methods only
@@ -92,7 +92,7 @@ _WHITE_BOX: Final = "org.reactivestreams.tck.SubscriberWhiteboxVerification"
 @final
 @implements(f"{_WHITE_BOX}$SubscriberPuppet")
 class _Puppet:
-    """What the kit steers a subscriber with."""
+    """Lets the kit control a subscriber."""
 
     def __init__(self, request: Callable[[int], object], cancel: Callable[[], object]) -> None:
         self._request = request
@@ -110,7 +110,7 @@ class _Puppet:
 @final
 @implements("flow.tck.Report")
 class _Report:
-    """Writes down how the tests go."""
+    """Writes the tests' events."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -141,7 +141,7 @@ class _Report:
         )
 
     def write(self, **event: object) -> None:
-        """One line of JSON."""
+        """Write one line of JSON."""
         self._out.write(json.dumps(event) + "\n")
         self._out.flush()
 
@@ -167,8 +167,8 @@ def _verification(subject: Subject, timeout_ms: int, silence_ms: int) -> Java:
 
 
 def main(classpath: str, timeout_ms: int, silence_ms: int) -> None:
-    """Serve until stdin ends."""
-    # Java and Python may print; that must not get between the lines of JSON.
+    """Verify subjects until stdin ends."""
+    # Java and Python may print; that must not mix with the lines of JSON.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     plugin_host()  # before Java changes what can be imported
@@ -198,6 +198,6 @@ if __name__ == "__main__":
         traceback.print_exception(error)
     finally:
         sys.stderr.flush()
-        # All threads of ours have ended. Those of the virtual machine need not be waited for: its
-        # orderly shutdown would wait for each other's.
+        # All our threads have ended. There is no need to wait for the virtual machine's: in an
+        # orderly shutdown they would wait for each other.
         os._exit(status)

@@ -1,4 +1,4 @@
-"""Several processes that verify, each with a virtual machine, fed from one queue."""
+"""Runs several worker processes, each with a virtual machine, fed from one queue."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ ROOT: Final = Path(__file__).parents[1]
 
 
 class Listener(Protocol):
-    """Hears what happens, from several threads."""
+    """Receives the workers' events, from several threads."""
 
     def running(self, subject: str, test: str) -> None:
-        """A test has begun."""
+        """Receive that a test has begun."""
 
     def repeated(self, subject: str, test: str) -> None:
-        """A test has failed, and is tried again."""
+        """Receive that a test has failed and is tried again."""
 
     def verified(self, subject: str, results: dict[str, Result], seconds: float) -> None:
-        """All tests of a subject have ended."""
+        """Receive that all tests of a subject have ended."""
 
     def crashed(self, subject: str, test: str, log: str, seconds: float) -> None:
-        """The process that verified has ended in the midst of it."""
+        """Receive that the worker process ended before it had verified the subject."""
 
     def unclean(self, log: str) -> None:
-        """A process had nothing left to verify, and has not ended as it should."""
+        """Receive that a process with nothing left to verify has not ended as it should."""
 
 
 def verify(
@@ -47,14 +47,14 @@ def verify(
     jobs: int,
     listener: Listener,
 ) -> None:
-    """Verify the subjects, and return when all have been.
+    """Verify the subjects, and return when all are verified.
 
     Args:
-        names: full names; one that is repeated is verified as often.
-        classpath: what the virtual machine loads.
-        timeouts_ms: how long the kit waits for a signal, and for none.
-        jobs: how many processes to use.
-        listener: hears what happens.
+        names: full names; a repeated name is verified as often as it occurs.
+        classpath: the folders and jars that the virtual machine loads.
+        timeouts_ms: how long the kit waits for a signal, and to see that none comes.
+        jobs: the number of processes to use.
+        listener: receives the events.
     """
     waiting: SimpleQueue[str] = SimpleQueue()
     for name in names:
@@ -76,7 +76,7 @@ def verify(
 
 
 def _work(waiting: SimpleQueue[str], command: list[str], listener: Listener) -> None:
-    """One worker after the other, as long as there are names: each serves until it crashes."""
+    """Run one worker after another while names remain: each serves until it crashes."""
     while not waiting.empty():
         with (
             tempfile.TemporaryFile() as log,
@@ -102,7 +102,7 @@ def _serve(
     log: Any,  # Any: a file of bytes, for which there is no public type
     listener: Listener,
 ) -> bool:
-    """Hand out names until there are none; False if the worker has ended before."""
+    """Hand out names until none remain; return False if the worker ends before that."""
     while True:
         try:
             name = waiting.get_nowait()
