@@ -1,1 +1,1 @@
-"""Random pipelines, run by this library and by RxJava 3, and what both did compared."""
+"""Runs random pipelines in this library and in RxJava 3, and compares the results."""

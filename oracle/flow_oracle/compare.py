@@ -1,4 +1,4 @@
-"""Whether two runs of a case come to the same, but for what was decided."""
+"""Compares two runs of a case, and allows for the deliberate differences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Comparison", "Oracle", "Run"]
 Run = Callable[[Node], list[str]]
 
 _CHANGES: Final = {Kind.HEALTHY: healthy, Kind.CALM: calm}
-"""How a case is made one of which both sides must make the same."""
+"""Functions that change a case into one for which both sides must produce the same."""
 
 TOO_LONG: Final = ["too long"]
 _OVER: Final = ("cancel", "complete", "error")
@@ -36,17 +36,17 @@ _OVER: Final = ("cancel", "complete", "error")
 @final
 @dataclass
 class Comparison:
-    """What became of a case.
+    """The result of running a case on both sides.
 
     Args:
-        ours: the events here.
-        theirs: the events there.
-        difference: what differs; empty if nothing does.
+        ours: this library's events.
+        theirs: RxJava's events.
+        difference: a description of what differs; empty if nothing does.
         decided: the names of the decisions that were needed.
-        exact: whether what sources see was compared, too.
-        endless: whether both sides were stopped, and not compared.
-        broken: whether a rule is broken here, which nothing excuses.
-        known: if another run of it was compared instead, what had to hold of this one, too.
+        exact: whether the signals that sources see were compared, too.
+        endless: whether both sides were stopped, and therefore not compared.
+        broken: whether this library breaks a rule, which no decision excuses.
+        known: if a changed case was compared instead, what must still hold for this one.
     """
 
     ours: list[str]
@@ -66,7 +66,7 @@ class Oracle:
     Args:
         here: this library.
         there: RxJava.
-        without: names of decisions that are not taken into account.
+        without: names of decisions to ignore.
     """
 
     def __init__(self, here: Run, there: Run, without: frozenset[str] = frozenset()) -> None:
@@ -75,14 +75,14 @@ class Oracle:
         self._without = without
 
     def compare(self, case: Node) -> Comparison:
-        """Run `case` and compare."""
+        """Run `case` on both sides, and compare."""
         made = self._either(case)
         concerned = [
             (name, _CHANGES[decision.kind])
             for name, decision in DECISIONS.items()
             if decision.kind in _CHANGES and concerns(name, case) and name not in self._without
         ]
-        for chosen in (*([one] for one in concerned), concerned):  # each, and then all together
+        for chosen in (*([one] for one in concerned), concerned):  # each, then all together
             if not made.difference or made.broken:
                 break
             changed = case
@@ -97,7 +97,7 @@ class Oracle:
         return made
 
     def _either(self, case: Node) -> Comparison:
-        """Compare with each of the two references that some cases have."""
+        """Compare a case with its reference, or with both where it has two."""
         made = self._compared(case)
         if made.difference and "sequence_equal" in names(case[1]):
             other = self._compared(case, in_place)
@@ -121,11 +121,11 @@ class Oracle:
         return made
 
     def _lost(self, case: Node, made: Comparison) -> str:
-        """What should hold of a case, but does not, whatever was requested when.
+        """Return which property that holds for any demand does not hold for a case, if any.
 
-        Items are part of those that come if all are requested and nothing fails. If nothing fails,
-        as many come at each moment as there; else, the flow fails if it fails there, and if
-        it completes, it does so without those that fail.
+        The items are part of those that arrive if all are requested and nothing fails. If nothing
+        fails, as many arrive at each moment as in RxJava. Otherwise, the flow fails if RxJava's
+        does, and if it completes, it also completes when its failing sources are silent.
         """
         made.known = known = order(case)
         whole = self._there(reference(everything(case), self._without))
@@ -164,7 +164,7 @@ class Oracle:
             made.decided.add("several-errors")
         if ours.end and end and ours.end_at == theirs.end_at:
             return ""
-        # One side knows that it is over, and the other one does not yet.
+        # One side knows that it has ended, and the other one does not yet.
         first = not end or (ours.end and ours.end_at < theirs.end_at)
         sooner = ours if first else theirs
         if sooner.ended_with_demand or (not (ours.end and end) and "cancel" not in ours.events):
@@ -186,10 +186,10 @@ class Oracle:
 @final
 @dataclass
 class _Seen:
-    """What the subscriber has seen and done."""
+    """The signals and the actions of the subscriber."""
 
     events: list[str] = field(default_factory=list[str])
-    """Without the end."""
+    """All events except the end."""
     end: str = ""
     end_at: int = 0
     ended_with_demand: bool = False
@@ -199,12 +199,12 @@ class _Seen:
 
     @property
     def items(self) -> list[str]:
-        """The items alone."""
+        """Return only the items."""
         return [event.partition(" ")[2] for event in self.events if event.startswith("next ")]
 
     @property
     def kind(self) -> str:
-        """How it ended: an error, whichever it is, or complete; empty if it did not."""
+        """Return the kind of end: 'error' for any error, or 'complete'; empty if there was none."""
         return self.end.partition(" ")[0]
 
 
@@ -245,31 +245,31 @@ def _seen(trace: list[str]) -> _Seen:
 
 
 def _blank(trace: list[str]) -> list[str]:
-    """The events with all items alike."""
+    """Return the events with all items replaced by the same placeholder."""
     return ["next" if event.startswith("next ") else event for event in trace]
 
 
 def _only_sources_fail(case: Node) -> bool:
-    """Whether what fails in a case can be made to say nothing instead."""
+    """Return whether all that fails in a case are sources, which can be made silent instead."""
     return not fails(muted(case))
 
 
 def _same_errors(ours: _Seen, theirs: str) -> bool:
-    """Whether an error there is made of the one here and those that were dropped here."""
+    """Return whether RxJava's error combines the error here and the ones dropped here."""
     wanted, inner = sorted(_leaves(theirs)), _leaves(ours.end)
     if "several(" not in theirs or not inner:
         return False
-    # Only what ends the flow alone leaves others behind, which are dropped then.
+    # Only an error that ends the flow alone leaves others behind, which are then dropped.
     return wanted == sorted(inner + (ours.dropped if len(inner) == 1 else []))
 
 
 def _leaves(end: str) -> list[str]:
-    """The errors that an end stands for, those of groups in groups included."""
+    """Return the errors that an end stands for, including those of nested groups."""
     return [name for name in re.findall(r"[\w-]+", end) if name not in ("error", "several")]
 
 
 def _left_running(trace: list[str]) -> str:
-    """A source that goes on when the subscriber has cancelled, or has seen the end."""
+    """Report a source that continues after the subscriber has cancelled or seen the end."""
     running: set[str] = set()
     over = False
     for event in trace:
@@ -284,7 +284,7 @@ def _left_running(trace: list[str]) -> str:
 
 
 def _too_late(events: list[str]) -> set[str]:
-    """What is said of sources that are subscribed to when all is over, and cancelled at once."""
+    """Return the events of sources that are subscribed to after the end and cancelled at once."""
     ends = [at for at, event in enumerate(events) if event.split()[0] in _OVER]
     late = events[ends[0] :] if ends else []
     return {
@@ -296,12 +296,12 @@ def _too_late(events: list[str]) -> set[str]:
 
 
 def _in_order(trace: list[str], demanded: bool) -> list[str]:
-    """All events, with cancels at one moment in the order of the sources' names.
+    """Return the events, with cancels at one moment sorted by the sources' names.
 
-    Without what is requested of a source that is cancelled before it answers, without a source
-    that is subscribed to, only to be cancelled, when all is over, and without the subscription and
-    what is requested there and then: here it comes first, there often when a first source has been
-    subscribed to.
+    The result leaves out three things: a request to a source that is cancelled before it answers; a
+    source that is subscribed to after the end, only to be cancelled; and the subscription with its
+    first request, because it comes first here, but in RxJava often only after a first source has
+    been subscribed to.
     """
     made: list[str] = []
     begins = trace.index("subscribed") if "subscribed" in trace else len(trace)

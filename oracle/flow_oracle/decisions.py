@@ -1,8 +1,8 @@
-"""Where this library does something else than RxJava on purpose, one record each.
+"""The deliberate differences between this library and RxJava, one record each.
 
 The table in ``docs/design/oracle.md`` gives the same names and says more about the reasons. Each
-record is as narrow as it can be, and has a witness: a case that differs without it. A test
-asks whether it still does.
+record is as narrow as possible, and has a witness: a case that differs without the record. A test
+checks that it still does.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ __all__ = [
 
 
 class Kind(enum.Enum):
-    """How a decision is taken into account."""
+    """The way in which a decision is taken into account."""
 
     REFERENCE = "other operators there"
-    """RxJava's side runs other operators, which together do what is decided; all is compared."""
+    """RxJava's side runs other operators that together do what is decided; all is compared."""
     RULE = "rule of comparison"
-    """One event may be somewhere else, or be another one; all others are compared."""
+    """One event may be at another place, or be a different one; all others are compared."""
     HEALTHY = "compared without failures"
-    """How far flows are asked ahead decides: both sides must agree if nothing fails."""
+    """The result depends on how far flows prefetch: both sides must agree if nothing fails."""
     CALM = "compared without back-pressure"
-    """What is waited for decides: both sides must agree if nobody waits."""
+    """The result depends on what waits for demand: both sides must agree if nothing waits."""
 
 
 @final
 @dataclass(frozen=True)
 class Decision:
-    """One difference on purpose.
+    """One deliberate difference.
 
     Args:
         kind: how it is taken into account.
-        reason: why it is so here, in a line.
+        reason: why this library does it so, in one line.
         witness: a case that differs without it.
-        operators: the names that it is about; empty for all.
-        followed: whether it is about them only where another operator asks them.
+        operators: the names that it concerns; empty for all.
+        followed: whether it concerns them only where another operator requests from them.
     """
 
     kind: Kind
@@ -222,7 +222,7 @@ EXACT: Final = _words(
     "on_error_resume amb amb_with observe_on on_backpressure_buffer "
     "on_backpressure_drop on_backpressure_latest zip_with_iterable skip_last do_on_next"
 )
-"""What asks its upstream for the same items at the same moments; see the design note."""
+"""Operators that request the same items at the same moments on both sides; see the design note."""
 
 _PREFETCH: Final = {
     "concat_map": 1, "concat_map_delay_error": 1, "concat_map_eager": 2, "flat_map": 2,
@@ -231,21 +231,21 @@ _PREFETCH: Final = {
     "merge_all": 2, "merge_sequential": 2, "switch_latest": 1,
     "sequence_equal": 1, "observe_on": 1, "rebatch_requests": 1,
 }  # fmt: skip
-"""Which part of a node is a prefetch."""
+"""The index of the part of a node that is a prefetch."""
 
 _OPERATORS: Final = {"pipe": 1, "publish": 2, "group_by": 4, "window": 3}
-"""From which part of a node on the others are sources and operators."""
+"""The index of the first part of a node that is a source or an operator."""
 
 
 # Any: parts of nodes.
 def reference(part: Any, without: frozenset[str] = frozenset(), *, replaced: bool = True) -> Any:
-    """What RxJava's side runs for `part`.
+    """Return what RxJava's side runs for `part`.
 
     Args:
-        part: of a case.
-        without: names of decisions that are not taken into account.
+        part: a part of a case.
+        without: names of decisions to ignore.
         replaced: whether a queue that fails is replaced by another one. RxJava's flatMap forgets to
-            do so if errors are delayed: nothing comes any more when all have failed. So no
+            do so if errors are delayed: no more items arrive once all queues have failed. So no
             queue is shared within it.
     """
     if not isinstance(part, tuple):
@@ -266,9 +266,9 @@ def reference(part: Any, without: frozenset[str] = frozenset(), *, replaced: boo
 
 
 def in_place(part: Any) -> Any:  # Any: parts of nodes
-    """What RxJava's side runs, with errors of what is compared in the place of the items.
+    """Return what RxJava's side runs, with the compared flows' errors in the items' places.
 
-    How far the flows are asked ahead decides whether the answer or the error is first.
+    Whether the answer or the error comes first depends on how far the flows prefetch.
     """
     if not isinstance(part, tuple):
         return part
@@ -279,7 +279,7 @@ def in_place(part: Any) -> Any:  # Any: parts of nodes
 
 
 def concerns(name: str, case: Node) -> bool:
-    """Whether an operator of `case` is among those that a decision is about."""
+    """Return whether `case` has an operator that a decision concerns."""
     decision, pipe = DECISIONS[name], case[1]
     if decision.followed and pipe[-1][0] in decision.operators:
         pipe = pipe[:-1]
@@ -287,14 +287,14 @@ def concerns(name: str, case: Node) -> bool:
 
 
 def calm(case: Node) -> Node:
-    """`case` with demand and room for everything."""
+    """Return `case` with demand and room for everything."""
     kind, pipe, demand = case
     _, _, _, last, *steps = demand
     return (kind, _roomy(pipe), ("demand", UNBOUNDED, 0, last, steps[-1]))
 
 
 def healthy(part: Any) -> Any:  # Any: parts of nodes
-    """`part` without anything that fails, be it for want of items, or of having too many."""
+    """Return `part` without anything that fails, even for having too few or too many items."""
     if not isinstance(part, tuple):
         return part
     match part:
@@ -305,9 +305,9 @@ def healthy(part: Any) -> Any:  # Any: parts of nodes
         case ("element_at", n):
             return ("element_at_or_default", n, 0)
         case ("map_optional", ("null", *_)):
-            return part  # it leaves items out
+            return part  # it omits items
         case ("fail" | "null" as word, modulus, _, *rest):
-            return (word, modulus, modulus, *rest)  # no rest of a division
+            return (word, modulus, modulus, *rest)  # no number has this remainder
         case ("probe" | "given_probe" | "iterable" as word, ("error", _), *rest):
             return (word, "complete", *rest)
         case ("callable", ("error", _)):
@@ -328,16 +328,16 @@ def _roomy(part: Any) -> Any:
 
 
 def is_exact(case: Node) -> bool:
-    """Whether what sources see is compared, too."""
+    """Return whether the signals that sources see are compared, too."""
     found = names(case[1])
-    # A first flow that gives nothing is run when an item is wanted; RxJava runs it, and subscribes
-    # to what follows it, for nobody.
+    # A first flow that emits nothing runs when an item is requested; RxJava runs it, and subscribes
+    # to the flow that follows it, without any demand.
     runs_first = {"start_with_flows", "ignore_elements"} <= found
     return found <= EXACT and not runs_first and not _asks(case[1])
 
 
 def _asks(part: Any) -> bool:
-    """Whether a source asks conditional subscribers: more operators are conditional here."""
+    """Return whether a source uses conditional subscribers: more operators are conditional here."""
     if not isinstance(part, tuple):
         return False
     if part[0] in ("probe", "given_probe"):
@@ -346,7 +346,7 @@ def _asks(part: Any) -> bool:
 
 
 def names(part: Any) -> set[str]:  # Any: parts of nodes
-    """The operators and sources of a pipe."""
+    """Return the names of the operators and sources of a pipe."""
     found: set[str] = set()
     if isinstance(part, tuple):
         begin = _OPERATORS.get(part[0])

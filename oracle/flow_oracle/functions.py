@@ -1,4 +1,4 @@
-"""The functions of pipelines. Each has a twin in ``Functions.java``."""
+"""The functions of pipelines. Each has a counterpart in ``Functions.java``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Item = Any  # an int, or a list of items
 
 
 class OracleError(Exception):
-    """What functions and sources of the pipelines fail with.
+    """The error that functions and sources of the pipelines raise.
 
     Args:
-        number: tells one from another.
+        number: distinguishes one error from another.
     """
 
     def __init__(self, number: int) -> None:
@@ -27,7 +27,7 @@ class OracleError(Exception):
 
 
 def number(item: Item) -> int:
-    """An item as a number: lists are added up."""
+    """Return an item as a number: the sum, if it is a list."""
     return item if isinstance(item, int) else sum(map(number, item)) % PRIME
 
 
@@ -46,7 +46,7 @@ def _fail_or(node: Node, item: Item, result: Item) -> Item:
 
 
 def mapper(node: Node) -> Callable[[Item], Item]:
-    """A function of one item."""
+    """Return a function of one item."""
     k: Any = node[1] if len(node) > 1 else 0
     match node[0]:
         case "add":
@@ -69,13 +69,13 @@ def mapper(node: Node) -> Callable[[Item], Item]:
 
 
 def key(node: Node) -> Callable[[Item], int]:
-    """What items are compared by."""
+    """Return the function whose results are compared in place of the items."""
     function = mapper(node)
     return lambda item: number(function(item))
 
 
 def predicate(node: Node) -> Callable[[Item], bool]:
-    """A question about one item."""
+    """Return a predicate of one item."""
     k: Any = node[1] if len(node) > 1 else 0
     match node[0]:
         case "less":
@@ -94,7 +94,7 @@ def predicate(node: Node) -> Callable[[Item], bool]:
 
 
 def accumulator(node: Node) -> Callable[[Item, Item], Item]:
-    """Makes one item of two."""
+    """Return a function that makes one item from two."""
     match node[0]:
         case "sum":
             return lambda a, b: (number(a) + number(b)) % PRIME
@@ -112,7 +112,7 @@ def accumulator(node: Node) -> Callable[[Item, Item], Item]:
 
 
 def combiner(node: Node) -> Callable[..., Item]:
-    """Makes one item of several."""
+    """Return a function that makes one item from several."""
     match node[0]:
         case "list":
             return lambda *items: list(items)

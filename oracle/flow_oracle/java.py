@@ -13,13 +13,13 @@ __all__ = ["start"]
 
 
 def start(classpath: Sequence[str]) -> Callable[[Node], list[str]]:
-    """Start the virtual machine of this process, unless it runs.
+    """Start the virtual machine of this process, unless it is already running.
 
     Args:
         classpath: folders and jars.
 
     Returns:
-        What gives the events of a case, as `pipelines.run` does.
+        A function that returns the events of a case, as `pipelines.run` does.
     """
     machine: Any = jpype  # Any: it has no types to check against
     if not machine.isJVMStarted():
@@ -27,7 +27,7 @@ def start(classpath: Sequence[str]) -> Callable[[Node], list[str]]:
             "-Xmx512m",
             "-Xss4m",
             "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",  # a pipeline runs once: there is little to optimise
+            "-XX:TieredStopAtLevel=1",  # a pipeline runs once, so there is little to optimise
             classpath=[*classpath],
             convertStrings=True,
         )

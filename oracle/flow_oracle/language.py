@@ -4,7 +4,7 @@ A node is a tuple whose first item is a word: ``("take", 3)``. Parts that are wo
 for themselves.
 
 =============================== ===================================================================
-``(kind PIPE DEMAND)``          a whole case; `kind` is how the subscriber looks: ``core`` (one that
+``(kind PIPE DEMAND)``          a whole case; `kind` is the subscriber's kind: ``core`` (one that
                                 vouches for the rules) or ``foreign``
 ``(pipe SOURCE OPERATOR…)``     a flow
 ``(demand FIRST EACH LAST …)``  requested in on_subscribe and in each on_next, 0 for nothing;
@@ -12,7 +12,7 @@ for themselves.
                                 by one, what is requested when subscribe has returned, or ``cancel``
 =============================== ===================================================================
 
-Operators and sources are listed in `pipelines`, what they are drawn from in `strategies`.
+`pipelines` lists the operators and sources, and `strategies` the choices they are drawn from.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any, TypeAlias
 
 __all__ = ["Node", "Part", "text"]
 
-Part: TypeAlias = Any  # an int, a word or a node: which of them is the word's affair
+Part: TypeAlias = Any  # an int, a word or a node, depending on the node's word
 Node: TypeAlias = tuple[Any, ...]
 
 
 def text(part: Part) -> str:
-    """`part` as Java reads it."""
+    """Return `part` as text that Java reads."""
     if isinstance(part, tuple):
         return f"({' '.join(map(text, part))})"
     return str(part)

@@ -1,4 +1,4 @@
-"""What of a case's items does not depend on who is first, and so must hold whatever decides."""
+"""The properties of a case's items that do not depend on timing, and so must always hold."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["OPERATORS", "Order", "everything", "fails", "is_part", "may_lack", "
 
 
 class Order(enum.IntEnum):
-    """What is known of the items of a flow, however much is requested of it, and when."""
+    """The knowledge about a flow's items that holds whatever is requested, and when."""
 
     FIXED = 0
-    """Which they are, and in which order."""
+    """The items and their order are known."""
     ANY = 1
-    """Which they are."""
+    """The items are known, but not their order."""
     COUNT = 2
-    """How many they are."""
+    """Only the number of items is known."""
     UNKNOWN = 3
-    """Nothing: who was first has decided."""
+    """Nothing is known: it depends on timing."""
 
 
 def _words(names: str) -> frozenset[str]:
@@ -35,34 +35,34 @@ _RACING: Final = _words(
     "amb amb_with combine_latest with_latest_from switch_latest switch_map take_until_other "
     "skip_until_other on_backpressure_drop on_backpressure_latest"
 )
-"""The demand decides what their items are."""
+"""Operators whose items depend on the demand."""
 _MERGING: Final = _words("merge merge_all merge_with flat_map flat_map_delay_error group_by")
-"""The items of several flows, in any order."""
+"""Operators that merge the items of several flows, in any order."""
 _PAIRING: Final = _words("zip zip_with zip_with_iterable sequence_equal")
-"""Items by their places."""
+"""Operators that pair items by position."""
 _EACH: Final = _words(
     "map hide concat concat_with defer start_with start_with_flows end_with default_if_empty "
     "switch_if_empty count is_empty to_list sort ignore_elements on_error_return on_error_complete "
     "on_error_resume retry repeat observe_on subscribe_on rebatch_requests on_backpressure_buffer "
     "publish and_then do_on_next merge_sequential"
 )
-"""Neither the order nor what the items are matters for how many come."""
+"""Operators whose number of items depends neither on the input's order nor on its values."""
 _VALUES: Final = _words(
     "map_optional filter all some contains flat_map_iterable concat_map concat_map_delay_error "
     "concat_map_eager"
 )
-"""What the items are matters, but not their order."""
+"""Operators whose number of items depends on the input's values, but not on their order."""
 _PLACES: Final = _words(
     "pairwise take take_last skip skip_last scan scan_seed reduce reduce_seed buffer window "
     "element_at element_at_or_default first_or_error first_or_default last_or_error "
     "last_or_default single_or_error single_or_default"
 )
-"""The order matters, but not for how many come."""
+"""Operators for which the order matters, but not for the number of items."""
 _BOTH: Final = _words("take_while take_until skip_while distinct distinct_until_changed")
-"""Both matter."""
+"""Operators for which both matter."""
 
 OPERATORS: Final = (_RACING, _MERGING, _PAIRING, _EACH, _VALUES, _PLACES, _BOTH)
-"""All that are drawn: each is in one of these."""
+"""All operators that are drawn: each is in one of these sets."""
 
 _PER_ITEM: Final = _words(
     "flat_map flat_map_delay_error merge_all concat_map concat_map_delay_error concat_map_eager"
@@ -72,17 +72,18 @@ _LEAVING: Final = _words(
     "single_or_error single_or_default all some contains is_empty zip zip_with zip_with_iterable "
     "sequence_equal"
 )
-"""Those that may end before their upstream does."""
+"""Operators that may end before their upstream does."""
 _RECOVERING: Final = _words("on_error_return on_error_complete on_error_resume retry")
 _AGAIN: Final = _words("retry repeat")
 _WITHIN: Final = {"group_by": 4, "window": 3, "publish": 2}
-"""From which part on the operators are that are put behind the flows that one makes."""
+"""The index of the first part that is an operator applied to each flow within."""
 
 
 def order(case: Node) -> Order:
-    """What is known of the items of a case.
+    """Return what is known of the items of a case.
 
-    Of one that goes on after a failure, nothing: when it is found out decides what comes before it.
+    If a case continues after a failure, nothing is known: the items before the failure depend on
+    the moment at which it is noticed.
     """
     if fails(case) and names(case[1]) & _RECOVERING:
         return Order.UNKNOWN
@@ -101,11 +102,11 @@ def _behind(made: Order, operators: Any) -> Order:  # Any: nodes
 
 
 def _joined(node: Node, up: Order) -> Order:
-    """What is known behind an operator, or of a source that is made of flows.
+    """Return what is known of the output of an operator, or of a source made of flows.
 
     Args:
         node: the operator, or the source.
-        up: what is known before it.
+        up: what is known of its input.
     """
     name = node[0]
     within = node[_WITHIN[name] :] if name in _WITHIN else ()
@@ -114,12 +115,12 @@ def _joined(node: Node, up: Order) -> Order:
     if known is Order.UNKNOWN or name in _RACING:
         return Order.UNKNOWN
     if known is not Order.FIXED and name in _PER_ITEM and "never" in text(node):
-        return Order.UNKNOWN  # the first one that does not end keeps the others out
+        return Order.UNKNOWN  # the first one that never ends keeps the others from running
     if name in ("group_by", "window") and names(("pipe", *within)) & _AGAIN:
-        return Order.UNKNOWN  # each serves one subscriber: when the second comes decides
+        return Order.UNKNOWN  # each serves one subscriber: it depends on when the second comes
     if name == "group_by":
         if names(("pipe", *within)) & _LEAVING:
-            return Order.UNKNOWN  # a group that is left early begins anew
+            return Order.UNKNOWN  # a group that is cancelled early begins again
         known = _behind(known, within)
         return Order.ANY if known is Order.FIXED else _unless(known, up is not Order.FIXED)
     if name == "publish":
@@ -138,7 +139,7 @@ def _joined(node: Node, up: Order) -> Order:
 
 
 def _unless(known: Order, values_matter: bool) -> Order:
-    """`known`, unless only the count is, and the values matter."""
+    """Return `known`, or UNKNOWN if only the count is known and the values matter."""
     return Order.UNKNOWN if known is Order.COUNT and values_matter else known
 
 
@@ -147,18 +148,18 @@ def _may_fail(node: Node) -> bool:
 
 
 def fails(case: Node) -> bool:
-    """Whether something of a case may fail."""
+    """Return whether a part of a case may fail."""
     return bool(healthy(case) != case)
 
 
 def everything(case: Node) -> Node:
-    """`case` with nothing that fails, and a subscriber that takes everything at once."""
+    """Return `case` with nothing that fails, and a subscriber that requests everything at once."""
     kind, pipe, _ = case
     return (kind, healthy(pipe), ("demand", UNBOUNDED, 0, 0, UNBOUNDED))
 
 
 def is_part(items: list[str], whole: list[str], known: Order) -> bool:
-    """Whether `items` may come where everything would give `whole`."""
+    """Return whether `items` is a valid part of `whole`, the items for unlimited demand."""
     match known:
         case Order.FIXED:
             return items == whole[: len(items)]
@@ -171,19 +172,19 @@ def is_part(items: list[str], whole: list[str], known: Order) -> bool:
 
 
 def _numbers(item: str) -> tuple[str, ...]:
-    """The numbers of an item, in any order: those of a list came in any."""
+    """Return the numbers of an item, sorted: a list may hold them in any order."""
     return tuple(sorted(re.findall(r"\d+", item)))
 
 
 def may_lack(case: Node) -> bool:
-    """Whether the last items, the end or a failure of a case may never be asked for."""
+    """Return whether the last items, the end or a failure of a case may never be requested."""
     demand = case[2]
     return demand[3] != 0 or demand[-1] != UNBOUNDED or bool(names(case[1]) & _LEAVING)
 
 
 # Any: parts of nodes.
 def muted(part: Any) -> Any:
-    """`part` with sources that say nothing in the place of a failure; None if functions fail."""
+    """Return `part` with its failing sources silent instead; functions may still fail."""
     if not isinstance(part, tuple):
         return part
     match part:

@@ -1,4 +1,4 @@
-"""Makes flows of descriptions. Each operator has a twin in ``Pipelines.java``."""
+"""Builds flows from descriptions. Each operator has a counterpart in ``Pipelines.java``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Items = Flow[Any]  # Any: ints, and lists of items
 
 
 def run(case: Node) -> list[str]:
-    """The events of `case`, see `language`."""
+    """Run `case`, see `language`, and return its events."""
     kind, pipe, demand = case
     trace = Trace()
     hooks.dropped_errors.add("oracle", lambda error: trace.add(f"dropped {shown_error(error)}"))
@@ -40,37 +40,37 @@ def run(case: Node) -> list[str]:
 
 @final
 class Pipelines:
-    """Makes flows of descriptions.
+    """Builds flows from descriptions.
 
     Args:
-        trace: where the events of sources go.
+        trace: receives the events of sources.
     """
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
 
     def flow(self, node: Any, given: Any) -> Items:
-        """The flow of ``(pipe source operator…)``.
+        """Build the flow of ``(pipe source operator…)``.
 
         Args:
             node: the description.
-            given: the item that an inner flow is made of, or None.
+            given: the item from which an inner flow is made, or None.
         """
         _, source, *operators = node
         return self.behind(SOURCES[source[0]](self, given, *source[1:]), given, operators)
 
     def flows(self, nodes: Any, given: Any) -> list[Items]:
-        """One flow for each node."""
+        """Build one flow for each node."""
         return [self.flow(node, given) for node in nodes]
 
     def behind(self, made: Items, given: Any, operators: Any) -> Items:
-        """Operators behind a flow."""
+        """Apply operators to a flow."""
         for name, *parts in operators:
             made = OPERATORS[name](self, made, given, *parts)
         return made
 
     def inner(self, node: Any) -> Callable[[Any], Items]:
-        """A function from an item to an inner flow."""
+        """Return a function from an item to an inner flow."""
         return lambda item: self.flow(node, item)
 
     def probe(self, items: list[Any], end: Any, conditional: int) -> Items:
@@ -79,12 +79,12 @@ class Pipelines:
 
 
 def _items(node: Any) -> list[int]:
-    """The parts of a node as items."""
+    """Return the parts of a node as items."""
     return list(node[1:])
 
 
 def counted(item: Any, modulus: int) -> list[int]:
-    """Up to ``modulus - 1`` numbers, from that of the item on."""
+    """Return up to ``modulus - 1`` numbers, beginning with the item's."""
     first = number(item)
     return [first + n for n in range(first % modulus)]
 
@@ -109,7 +109,7 @@ def _iterated(end: Any, items: Any) -> Items:
 
 @final
 class _Iterable:
-    """An iterable that makes a new iterator whenever it is asked."""
+    """An iterable that makes a new iterator each time."""
 
     def __init__(self, make: Callable[[], Iterator[int]]) -> None:
         self._make = make
@@ -126,7 +126,7 @@ def _deferred_failure(number: int) -> Items:
 
 
 def _now(task: Callable[[], object]) -> None:
-    """An executor that runs a task at once."""
+    """Run a task at once, as an executor."""
     task()
 
 

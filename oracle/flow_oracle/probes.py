@@ -1,6 +1,6 @@
-"""Both ends of a pipeline: a source and a subscriber that write down what they see.
+"""Both ends of a pipeline: a source and a subscriber that record the signals they see.
 
-They are twins of ``Probe.java`` and ``Consumer.java``.
+Their counterparts are ``Probe.java`` and ``Consumer.java``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Item = Any  # an int, or a list of items
 
 @final
 class Probe:
-    """A source that keeps the rules, and signals in the requester's thread.
+    """A source that follows the rules, and signals in the requester's thread.
 
     Args:
-        trace: where events go.
-        items: what it sends on demand.
-        end: ``"complete"``, ``"never"`` or ``("error", n)``: what comes after them, without demand.
-        conditional: whether it asks conditional subscribers.
+        trace: receives the events.
+        items: the items it sends on demand.
+        end: ``"complete"``, ``"never"`` or ``("error", n)``: follows the items, without demand.
+        conditional: whether it uses `try_on_next` of conditional subscribers.
     """
 
     def __init__(self, trace: Trace, items: Sequence[Item], end: Part, conditional: bool) -> None:
@@ -54,7 +54,7 @@ class _Run:
         self._demand = 0
         self._over = False
         self.busy = True
-        """Nothing is sent before on_subscribe has returned, and nothing within on_next."""
+        """True while nothing may be sent: before on_subscribe has returned, and within on_next."""
 
     def note(self, event: str) -> None:
         self._probe.trace.add(f"{self._name} {event}")
@@ -109,10 +109,10 @@ class _Run:
 
 
 class Consumer:
-    """The subscriber at the end: requests and cancels as it was told.
+    """The subscriber at the end, which requests and cancels as its `demand` says.
 
     Args:
-        trace: where events go.
+        trace: receives the events.
         demand: see `language`.
     """
 
@@ -146,7 +146,7 @@ class Consumer:
         self._trace.add("complete")
 
     def steps(self) -> None:
-        """What is left to do when subscribe has returned."""
+        """Perform the steps that remain when subscribe has returned."""
         for step in self._demand[3:]:
             if self._subscription is None:
                 self._trace.add("no subscription")
@@ -169,4 +169,4 @@ class Consumer:
 
 @final
 class CoreConsumer(Consumer, CoreSubscriber[Item]):
-    """One that no guard is put before."""
+    """A consumer that gets no guard in front of it."""

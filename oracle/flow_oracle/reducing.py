@@ -1,4 +1,4 @@
-"""Makes a case smaller that differs, so that one sees why."""
+"""Reduces a case that differs to a smaller one, so that the reason is visible."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _REMOVABLE: Final = {
     "amb": 2, "merge": 4, "merge_sequential": 4, "zip": 4,
     "combine_latest": 4, "just": 2, "start_with": 2, "end_with": 2,
 }  # fmt: skip
-"""From which part on there may be fewer."""
+"""The index of the first part that may be left out."""
 _TRIALS: Final = 1500
 _LARGE: Final = 2**60
 
 
 def reduced(case: Node, differs: Callable[[Node], bool]) -> Node:
-    """A smaller case for which `differs` is true, too; no part of it can be left out."""
+    """Return a smaller case for which `differs` is still true, and no part can be left out."""
     trials = 0
     smaller = True
     while smaller:
@@ -47,7 +47,7 @@ def _simpler(case: Node) -> Iterator[Node]:
 
 
 def _parts(node: Any) -> Iterator[Any]:  # Any: parts of nodes
-    """Versions of `node` with one thing less."""
+    """Yield versions of `node` with one thing less."""
     if isinstance(node, int):
         yield from (n for n in (1, 2) if n < node < _LARGE)
         return
@@ -58,7 +58,7 @@ def _parts(node: Any) -> Iterator[Any]:  # Any: parts of nodes
     word = node[0]
     if word == "error":
         yield "complete"
-    steps = word == "demand"  # the last one says how it ends
+    steps = word == "demand"  # the last part says how it ends
     for place in range(_REMOVABLE.get(word, len(node)), len(node) - steps):
         yield node[:place] + node[place + 1 :]
     for place in range(1, len(node) - steps):
@@ -70,7 +70,7 @@ def _parts(node: Any) -> Iterator[Any]:  # Any: parts of nodes
                 if isinstance(part, tuple) and part[0] == "pipe" and "given" not in str(part)
             )
         if word == "group_by" and place == 3:
-            continue  # fewer groups at a time than there are stop both sides
+            continue  # if fewer groups may be open than there are, both sides stall
         yield from (
             (*node[:place], part, *node[place + 1 :])
             for part in _parts(inner)

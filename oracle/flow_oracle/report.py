@@ -1,4 +1,4 @@
-"""What is shown: how far it is, what was compared, and the differences."""
+"""The output: the progress, what was compared, and the differences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flow_progress import WithProgress
 __all__ = ["Report"]
 
 MOST_SHOWN: Final = 12
-"""Differences that are reduced and shown, the smallest ones first."""
+"""The number of differences that are reduced and shown, the smallest first."""
 
 _KNOWN: Final = {
     Order.FIXED: "the items in order",
@@ -29,16 +29,16 @@ _KNOWN: Final = {
     Order.COUNT: "how many items",
     Order.UNKNOWN: "the rules alone",
 }
-"""What is compared of a case of which another run is compared."""
+"""What is compared of a case itself when a changed version of it is compared in full."""
 
 
 @final
 class Report(WithProgress):
-    """Checks cases and shows the progress while it is a context; the rest by `conclude`.
+    """Checks cases and shows the progress while the context is open; `conclude` shows the rest.
 
     Args:
-        oracle: compares.
-        total: how many cases there will be.
+        oracle: compares the cases.
+        total: the expected number of cases.
     """
 
     def __init__(self, oracle: Oracle, total: int) -> None:
@@ -53,7 +53,7 @@ class Report(WithProgress):
         self._begun = monotonic()
 
     def check(self, case: Node) -> None:
-        """Compare, and remember how it went."""
+        """Compare a case, and record the result."""
         made = self._oracle.compare(case)
         drawn = names(case[1])
         self._drawn.update(drawn)

@@ -1,4 +1,4 @@
-"""Draws cases, and hands them out."""
+"""Draws cases, and passes them on."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def sample(
     """Call `check` with up to `count` different cases.
 
     Args:
-        strategy: what they are drawn from.
-        count: how many; fewer if there are no more.
-        number: the same one draws the same cases.
-        check: what it raises ends the draw.
+        strategy: the strategy that they are drawn from.
+        count: the number of cases; fewer if there are no more.
+        number: a seed; the same number draws the same cases.
+        check: receives each case; an error that it raises ends the draw.
     """
 
     @seed(number)

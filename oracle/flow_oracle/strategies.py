@@ -1,7 +1,7 @@
-"""What random pipelines are drawn from.
+"""The strategies that random pipelines are drawn from.
 
-What has no flow within it is enumerated, and drawn from a list: one choice for an operator with all
-its arguments keeps drawing cheap.
+Nodes without a flow inside are enumerated and drawn from a list: one choice for an operator with
+all its arguments keeps drawing cheap.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _random: Final = Random(0)
 
 
 def _every(word: str, *options: Iterable[Any]) -> list[Node]:  # Any: parts of nodes
-    """All nodes with one of the options in each place."""
+    """Return all nodes with one of the options in each place."""
     return [(word, *parts) for parts in product(*options)]
 
 
 def _some(nodes: Sequence[Node], most: int = 60) -> list[Node]:
-    """Nodes in the place of too many."""
+    """Return a selection if there are too many nodes."""
     return [*nodes] if len(nodes) <= most else _random.sample(nodes, most)
 
 
 def _lists(word: str, least: int, most: int) -> list[Node]:
-    """Nodes of so many items, with repetitions more often than chance would have them."""
+    """Return nodes of that many items, with more repetitions than chance would produce."""
     return [
         (word, *(_random.choice([*range(10), 0, 1, 1, 3]) for _ in range(length)))
         for length in range(least, most + 1)
@@ -153,17 +153,17 @@ _GIVEN: Final = [
 
 
 def _with(head: list[Node], *flows: SearchStrategy[Any]) -> SearchStrategy[Node]:
-    """One of the nodes, with flows as its last parts."""
+    """Draw one of the nodes, with flows as its last parts."""
     return st.tuples(st.sampled_from(head), *flows).map(lambda drawn: (*drawn[0], *drawn[1:]))
 
 
 def _with_list(head: list[Node], parts: SearchStrategy[Any]) -> SearchStrategy[Node]:
-    """One of the nodes, with the items of a list as its last parts."""
+    """Draw one of the nodes, with the items of a list as its last parts."""
     return st.tuples(st.sampled_from(head), parts).map(lambda drawn: (*drawn[0], *drawn[1]))
 
 
 def _joining(pipe: Any, inner: Any, stages: Any) -> dict[str, SearchStrategy[Node]]:
-    """Operators with another flow, or with flows of items."""
+    """Return operators that take another flow, or make flows from items."""
     mapped = {
         "concat_map": (_PREFETCHES,),
         "concat_map_delay_error": (_PREFETCHES,),
@@ -195,7 +195,7 @@ def _joining(pipe: Any, inner: Any, stages: Any) -> dict[str, SearchStrategy[Nod
         **{name: _with(_every(name, *options), inner) for name, options in mapped.items()},
         **{name: _with(_every(name, *options), pipe) for name, options in other.items()},
         **{name: _with_list(_every(name, *options), stages) for name, options in within.items()},
-        # A group that nobody subscribes to waits here; in RxJava another one takes its place.
+        # A group without a subscriber waits here; in RxJava another one takes its place.
         "group_by": _with_list(
             _every("group_by", _KEYS, _PREFETCHES, (128,)),
             stages.filter(lambda drawn: ("take", 0) not in drawn),
@@ -204,7 +204,7 @@ def _joining(pipe: Any, inner: Any, stages: Any) -> dict[str, SearchStrategy[Nod
 
 
 def _sources(pipe: Any) -> dict[str, SearchStrategy[Node]]:
-    """Sources that are made of flows."""
+    """Return sources that are made of flows."""
     several = st.lists(pipe, min_size=1, max_size=3)
     return {
         "defer": _with([("defer",)], pipe),
@@ -250,7 +250,7 @@ _AMOUNTS: Final = (1, 1, 2, 3, 5, 128, UNBOUNDED)
 
 
 def _demands() -> list[Node]:
-    """Subscribers that request and cancel in many ways."""
+    """Return subscribers that request and cancel in many ways."""
     return [
         (
             "demand",
@@ -265,11 +265,11 @@ def _demands() -> list[Node]:
 
 
 def cases(only: frozenset[str] = frozenset(), most: int = 12) -> SearchStrategy[Node]:
-    """Cases, see `language`.
+    """Return a strategy for cases, see `language`.
 
     Args:
         only: names of operators and sources of several flows; all if there are none.
-        most: operators of a pipeline.
+        most: the most operators of a pipeline.
     """
     return st.tuples(
         st.sampled_from(["foreign", "core"]),

@@ -1,4 +1,4 @@
-"""What happens in one run, in order: a line for each signal, as ``Trace.java`` writes it."""
+"""The events of one run, in order: one line per signal, as ``Trace.java`` writes it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from flow_oracle.functions import OracleError
 __all__ = ["TooLongError", "Trace", "shown_error", "shown_item"]
 
 LIMIT: Final = 20_000
-"""Events of a run; what has more is not compared."""
+"""The most events of a run; a run with more is not compared."""
 
 
 class TooLongError(MemoryError):
-    """Ends a run that would fill the memory; fatal, so that no operator makes it an item."""
+    """Ends a run that would fill the memory; it is fatal, so no operator turns it into an item."""
 
 
 @final
@@ -32,26 +32,26 @@ class Trace:
         self._probes = 0
 
     def add(self, event: str) -> None:
-        """One more event."""
+        """Add one event."""
         if len(self.events) >= LIMIT:
             raise TooLongError
         self.events.append(event)
 
     def probe(self) -> int:
-        """A number for a source that is subscribed to."""
+        """Return a new number for a source that is subscribed to."""
         self._probes += 1
         return self._probes - 1
 
 
 def shown_item(item: Any) -> str:  # Any: an int, or a list of items
-    """An item as text, alike in both languages."""
+    """Return an item as text, the same in both languages."""
     if isinstance(item, list | tuple):
         return f"[{','.join(map(shown_item, item))}]"
     return str(item)
 
 
 def shown_error(error: BaseException) -> str:
-    """The kind of an error as text, alike in both languages."""
+    """Return the kind of an error as text, the same in both languages."""
     match error:
         case OracleError(number=number):
             return f"user{number}"
