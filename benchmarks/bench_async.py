@@ -1,4 +1,4 @@
-"""Coroutines for items, ten at a time: this library beside asyncio and other libraries."""
+"""One coroutine per item, ten at a time: this library beside asyncio and other libraries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rounds import Case, compare, peer, python
 ITEMS = 6_000
 AT_A_TIME = 10
 EAGER = sys.version_info >= (3, 12)
-"""Whether coroutines that need not wait cost no turn of the loop."""
+"""True if coroutines that need not wait take no turn of the event loop."""
 
 Work = Callable[[int], Coroutine[object, object, int]]
 
@@ -33,7 +33,7 @@ async def later(n: int) -> int:
 
 
 def ten_at_a_time(work: Work, waits: str, items: int = ITEMS) -> None:
-    """What costs an item beside the work of its coroutine."""
+    """Compare the cost of an item apart from the work of its coroutine."""
 
     async def gathered() -> int:
         semaphore = asyncio.Semaphore(AT_A_TIME)

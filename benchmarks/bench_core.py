@@ -1,4 +1,4 @@
-"""The core's own marks: fusion that never loses, stages beside loops, debugging."""
+"""The core's own marks: fusion never loses, stages are held against loops, debugging is cheap."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ CHAIN_WORK = 60_000
 """Items times stages of a chain in one round."""
 ITEMS = 100_000
 PEER_ITEMS = 10_000
-"""As many as ReactiveX can be asked for, with each of its operators."""
+"""The most items that ReactiveX can process with each of its operators."""
 
 MORE_ROUNDS = 21
-"""Where the mark is nearer to 1 than single rounds are to each other."""
+"""Rounds for a case whose mark is nearer to 1 than single rounds are to each other."""
 NOISE = 1.05
-"""What must not cost more than something else; a twentieth is noise."""
+"""The mark for work that must not cost more than other work: a twentieth is noise."""
 
 
 def increment(n: int) -> int:
@@ -60,15 +60,15 @@ def ignore(_: object = None) -> None:
     pass
 
 
-# -- subscribers and sources that know what they agree on
+# -- subscribers and sources with a known agreement on fusion
 
 
 @final
 class Adding(CoreSubscriber[int]):
-    """Sums up what it gets: polled if the upstream grants that, otherwise requested.
+    """Adds up its items: it polls if the upstream grants fusion, and requests otherwise.
 
     Args:
-        mode: the fusion to ask for.
+        mode: the fusion mode to request.
         batch: items to request at a time, without fusion; `UNBOUNDED` requests once.
     """
 
@@ -107,7 +107,7 @@ class Adding(CoreSubscriber[int]):
 
     def on_complete(self) -> None:
         if self._queue is not None:
-            self._poll()  # the end may come while items wait
+            self._poll()  # completion may arrive while items wait
 
     def _poll(self) -> None:
         if self._queue is not None:
@@ -119,7 +119,7 @@ class Adding(CoreSubscriber[int]):
 
 @final
 class Pushed:
-    """A publisher that pushes from within `request`, and knows nothing of fusion."""
+    """A publisher that sends from within `request`, and knows nothing of fusion."""
 
     def __init__(self, items: int) -> None:
         self._items = items
@@ -175,7 +175,7 @@ def added(
     batch: int = UNBOUNDED,
     grants: Fusion = Fusion.NONE,
 ) -> Callable[[], int]:
-    """The sum of a flow, by an `Adding`, which is granted exactly what `grants` says."""
+    """Return work that sums a flow by an `Adding`, which must get the fusion that `grants` says."""
 
     def work() -> int:
         subscriber = Adding(mode, batch)
@@ -188,7 +188,7 @@ def added(
 
 
 def summed(make: Callable[[], Flow[int]]) -> Callable[[], int]:
-    """The sum of a flow, iterated."""
+    """Return work that sums a flow by iteration."""
     return lambda: sum(make())
 
 
@@ -196,7 +196,7 @@ def summed(make: Callable[[], Flow[int]]) -> Callable[[], int]:
 
 
 def staged(source: Flow[int], stages: int, *, hidden: bool = False) -> Flow[int]:
-    """`stages` maps and filters in turn behind `source`, each of them hidden or not."""
+    """Apply `stages` alternating maps and filters to `source`, each of them hidden or not."""
     made = source
     for index in range(stages):
         made = made.filter(is_positive) if index % 2 else made.map(increment)
@@ -206,7 +206,7 @@ def staged(source: Flow[int], stages: int, *, hidden: bool = False) -> Flow[int]
 
 
 def inline(task: Callable[[], object]) -> None:
-    """An executor that runs a task at once."""
+    """Run a task at once, as an executor."""
     task()
 
 
@@ -286,7 +286,7 @@ def chains(stages: int) -> None:
 
 
 def conditional() -> None:
-    """A filter that drops nine of ten, before a subscriber that requests one at a time (F57)."""
+    """Time a filter that drops nine of ten, with a subscriber that requests one at a time (F57)."""
 
     def conditionally() -> Flow[int]:
         return Flow(flow.range(ITEMS)).filter(is_tenth)
@@ -329,7 +329,7 @@ def conditional() -> None:
 
 
 def drained(make: Callable[[], Flow[object]]) -> Callable[[], object]:
-    """The last item of a flow, and how many there were, iterated."""
+    """Return work that iterates a flow and gives its last item and the number of items."""
 
     def work() -> object:
         count, item = 0, None
@@ -341,7 +341,7 @@ def drained(make: Callable[[], Flow[object]]) -> Callable[[], object]:
 
 
 def subscribed(make: Callable[[], Flow[object]]) -> Callable[[], object]:
-    """As `drained`, subscribed."""
+    """Return the same work as `drained`, done by a subscription."""
 
     def work() -> object:
         count, last = 0, None
@@ -359,8 +359,8 @@ def subscribed(make: Callable[[], Flow[object]]) -> Callable[[], object]:
 
 def peer(
     operator: Callable[[reactivex.Observable[int]], reactivex.Observable[Any]],
-) -> Callable[[], object]:  # Any: whatever its items are
-    """As `drained`, by ReactiveX."""
+) -> Callable[[], object]:  # Any: items of any type
+    """Return the same work as `drained`, done by ReactiveX."""
 
     def work() -> object:
         count, last = 0, None
@@ -503,7 +503,7 @@ def against_loops() -> None:
 
 
 def free_stages() -> None:
-    """Stages that only hear of the end: a chain of maps must not notice them."""
+    """Time stages that only handle the end: they must not slow down a chain of maps."""
 
     def chain(between: Callable[[Flow[int]], Flow[int]]) -> Flow[int]:
         return between(flow.range(ITEMS).map(increment)).map(increment).map(increment)
@@ -530,7 +530,7 @@ def free_stages() -> None:
     )
 
 
-# -- 4. what debugging costs
+# -- 4. the cost of debugging
 
 
 def same_flow(made: Flow[object]) -> Flow[object]:

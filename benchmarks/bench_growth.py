@@ -1,6 +1,6 @@
-"""How time grows with items, stages, sources, keys and subscribers: it has to be in proportion.
+"""The growth of time with items, stages, sources, keys and subscribers: it must be linear.
 
-Each work gives the sum of what its callbacks got, which is the same in all cases.
+Each piece of work returns the sum of what its callbacks received, which is the same in all cases.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from rounds import Curve, grow
 LINEAR = 1.05
 ITEMS = (300, 1_000, 3_000, 10_000, 30_000)
 MANY = (10, 30, 100, 300, 1_000)
-"""How many stages, sources, keys and subscribers."""
+"""The numbers of stages, sources, keys and subscribers."""
 SQUARES = tuple(size * size for size in (10, 17, 32, 56, 100, 173))
-"""Items of as many inner flows as each has items."""
+"""Total numbers of items, all squares: n inner flows of n items each."""
 ACROSS = (1_000, 3_000, 10_000, 30_000, 100_000)
-"""Items that go to another thread: a thread has to be started for the first."""
+"""Numbers of items that go to another thread, which has to be started for the first."""
 AGAIN = 3
-"""How often a thread gets the most items in a round, since it may have to wait for its turn."""
+"""Runs with the most items per round for work on a thread, which may have to wait its turn."""
 EACH = 30
-"""The items of each of them."""
+"""The items of each source."""
 THROUGH = 100
-"""The items that go through many stages."""
+"""The number of items that go through many stages."""
 
 
 def increment(n: int) -> int:
@@ -61,12 +61,12 @@ def second(_: int, n: int) -> int:
 
 
 def pushed(make: Callable[[int], Flow[int]]) -> Callable[[int], int]:
-    """The sum of what a subscriber gets."""
+    """Return work that sums the items that a subscriber receives."""
     return lambda size: summed(make(size))
 
 
 def pulled(make: Callable[[int], Iterable[int]]) -> Callable[[int], int]:
-    """The sum of what iterating gives."""
+    """Return work that sums the items of an iteration."""
 
     def work(size: int) -> int:
         total = Summing()
@@ -77,7 +77,7 @@ def pulled(make: Callable[[int], Iterable[int]]) -> Callable[[int], int]:
     return work
 
 
-# -- items: those from 1 on, so that it is the same whether something has mapped or filtered them
+# -- items: from 1 on, so that the sum is the same whether they are mapped or filtered
 
 
 def upward(size: int) -> Flow[int]:
@@ -213,7 +213,7 @@ def nested_loop(size: int) -> int:
 
 
 def crossed(size: int, *, hidden: bool = False) -> tuple[Flow[int], Callable[[int], Flow[int]]]:
-    """A range, and what makes one as long of each of its items."""
+    """Return a range, and a function that makes a range of the same length from each item."""
     side = math.isqrt(size)
 
     def inner(_: int) -> Flow[int]:
@@ -340,7 +340,7 @@ def loops_in_turn(sources: int) -> int:
 
 @final
 class InTurn:
-    """A source that sends when it is told to; its subscriber requests enough."""
+    """A source that sends when the benchmark says so; its subscriber requests enough."""
 
     def __init__(self) -> None:
         self._subscriber: Subscriber[int] | None = None
@@ -362,7 +362,7 @@ class InTurn:
 
 
 def merged_in_turn(sources: int) -> int:
-    """The sources send one item each, again and again."""
+    """Let the sources send one item each, again and again."""
     total = Summing()
     links = [InTurn() for _ in range(sources)]
     merge(*links, concurrency=sources).subscribe(total)

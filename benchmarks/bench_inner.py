@@ -1,4 +1,4 @@
-"""Flows that items become: operators that map to flows beside loops and other libraries."""
+"""Inner flows: operators that map items to flows, beside loops and other libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rounds import Case, compare, peer, python
 
 JUSTS = 50_000
 PEER_JUSTS = 1_000
-"""As many as the slowest of all can be asked for."""
+"""The most items that the slowest library can process."""
 HIDDEN = 5_000
 WORDS = 2_000
 
@@ -43,7 +43,7 @@ Run = Callable[[Callable[[int], None]], object]
 
 
 def summed(run: Run) -> Callable[[], int]:
-    """`run` given a callback, as work whose result is the sum of what that got."""
+    """Return work that gives `run` a callback, and returns the sum of what it receives."""
 
     def work() -> int:
         total = 0
@@ -59,7 +59,7 @@ def summed(run: Run) -> Callable[[], int]:
 
 
 def pulled(make: Callable[[], Iterable[int]]) -> Callable[[], int]:
-    """What iterating gives, to the callback."""
+    """Return work that iterates and passes each item to the callback."""
 
     def run(on_next: Callable[[int], None]) -> None:
         for n in make():
@@ -69,17 +69,17 @@ def pulled(make: Callable[[], Iterable[int]]) -> Callable[[], int]:
 
 
 def pushed(make: Callable[[], Flow[int]], prefetch: int | None = None) -> Callable[[], int]:
-    """What a flow sends to the callback."""
+    """Return work in which a flow sends its items to the callback."""
     return summed(lambda on_next: make().subscribe(on_next, prefetch=prefetch))
 
 
 def observed(make: Callable[[], reactivex.Observable[int]]) -> Callable[[], int]:
-    """What an observable sends to the callback."""
+    """Return work in which an observable sends its items to the callback."""
     return summed(lambda on_next: make().subscribe(on_next))
 
 
 def by_streamz(items: int, inner: Callable[[int], Iterable[int]]) -> Callable[[], int]:
-    """What streamz sends to the callback of the items that each becomes."""
+    """Return work in which streamz sends the callback the items that each item becomes."""
 
     def run(on_next: Callable[[int], None]) -> None:
         source = Stream()
@@ -94,9 +94,9 @@ def by_streamz(items: int, inner: Callable[[int], Iterable[int]]) -> Callable[[]
 
 
 def just_by_hand(items: int) -> Callable[[], int]:
-    """A loop that makes the same inner flows, and takes their item out by `call`."""
+    """Return a loop that makes the same inner flows, and gets their item by `call`."""
 
-    def run(on_next: Callable[[Any], None]) -> None:  # Any: what `call` gives
+    def run(on_next: Callable[[Any], None]) -> None:  # Any: what `call` returns
         for n in range(items):
             source = source_of(flow.just(n))
             if isinstance(source, flow.CallableSource):
@@ -106,7 +106,7 @@ def just_by_hand(items: int) -> Callable[[], int]:
 
 
 def justs(items: int = JUSTS) -> None:
-    """Each item becomes a flow of one."""
+    """Time flows in which each item becomes a flow of one item."""
 
     def mapped(operator: Operator[int, Flow[int]]) -> Callable[[], Flow[int]]:
         return lambda: flow.range(items).pipe(operator)
@@ -141,12 +141,12 @@ def justs(items: int = JUSTS) -> None:
 
 
 def aio_just(n: int) -> BaseStream[int]:
-    """Without a name of its own, mypy takes it to be generic."""
+    """Give `aio.just` a type: without a separate function, mypy considers it generic."""
     return aio.just(n)
 
 
 def few_justs(items: int = PEER_JUSTS) -> None:
-    """The same, few enough for all."""
+    """Time the same work with a number of items that all libraries can process."""
 
     def by_concatmap(on_next: Callable[[int], None]) -> None:
         consumed(aio.range(items) | pipe.concatmap(loose(aio_just)), on_next)
@@ -186,11 +186,11 @@ def few_justs(items: int = PEER_JUSTS) -> None:
 
 
 def cross(size: int, *, every: bool = False) -> None:
-    """Each of `size` items becomes as many.
+    """Time flows in which each of `size` items becomes `size` items.
 
     Args:
-        size: how many there are, and how many each of them becomes.
-        every: whether hidden flows take part, and those that need microseconds for an item.
+        size: the number of items, and the number that each of them becomes.
+        every: whether to include hidden flows, and libraries that need microseconds per item.
     """
 
     def by_hand(on_next: Callable[[int], None]) -> None:
@@ -261,7 +261,7 @@ def cross(size: int, *, every: bool = False) -> None:
 
 
 def letters(words: int = WORDS) -> None:
-    """Each word becomes a flow of its letters, mapped and filtered."""
+    """Time flows in which each word becomes a flow of its letters, mapped and filtered."""
     chance = random.Random(1)
     given = ["".join(chance.choices("abcdefghijklm", k=7)) for _ in range(words)]
 
@@ -320,7 +320,7 @@ def letters(words: int = WORDS) -> None:
 
 
 class Counting(CoreSubscriber[int]):
-    """The least that can subscribe to an inner flow: it only passes items on."""
+    """The smallest subscriber to an inner flow: it only passes items on."""
 
     __slots__ = ("on_item",)
 
@@ -344,7 +344,7 @@ class Counting(CoreSubscriber[int]):
 
 
 def hidden(items: int = HIDDEN) -> None:
-    """Inner flows of one item each."""
+    """Time hidden inner flows of one item each."""
 
     def made(n: int) -> Flow[int]:
         return flow.just(n).hide()

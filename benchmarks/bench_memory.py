@@ -1,7 +1,8 @@
-"""What is kept for an item while it waits, beside the item itself, in every place where items wait.
+"""The memory that a waiting item takes, besides itself, in every place where items wait.
 
-All items are the same integer, or integers made before, so that they weigh nothing. Nobody requests
-what waits. References to them are counted, so that nothing weighs little by not holding them.
+All items are the same integer, or integers made before, so that they take no memory. Nothing
+requests the waiting items. The script counts the references to the items, so that no place looks
+small only because it does not hold them.
 """
 
 from __future__ import annotations
@@ -65,16 +66,16 @@ from flow_testing import VirtualClock
 from rounds import ITEM, Store, weigh
 
 MARK = 64
-"""Bytes for an item that is kept."""
+"""The most bytes for an item that is kept."""
 ITEMS = 50_000
 HOUR_S = 3600
 NUMBERS = tuple(range(1_000_000, 1_000_000 + ITEMS))
-"""For what keeps each item once."""
+"""The items for places that keep each distinct item once."""
 
 
 @final
 class Stalled:
-    """A subscriber that requests as many as it is told to, and keeps what holds others."""
+    """A subscriber that requests a given number of items, and keeps items that hold others."""
 
     def __init__(self, requested: int = 0) -> None:
         self.requested = requested
@@ -103,9 +104,9 @@ class Stalled:
 
 @final
 class Stuck(Executor):
-    """A pool of processes that never begins."""
+    """A pool of processes that never starts a task."""
 
-    # Any: what Executor.submit is declared to take
+    # Any: the declared parameters of Executor.submit
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         return Future()
 
@@ -119,27 +120,27 @@ async def one_later(_: int) -> int:
 
 
 def ones(items: int) -> Flow[int]:
-    """So many, and no end, from a source that is not fused."""
+    """Return a flow of that many items, without an end, from a source that is not fused."""
     return concat(flow.range(items).map(one), flow.never()).hide()
 
 
 def inline(task: Callable[[], object]) -> None:
-    """An executor that runs a task at once."""
+    """Run a task at once, as an executor."""
     task()
 
 
 def stalled(made: Flow[object], requested: int = 0) -> Stalled:
-    """What holds all that waits in a flow."""
+    """Return a subscriber that holds everything that waits in a flow."""
     subscriber = Stalled(requested)
     made.subscribe(subscriber)
     return subscriber
 
 
 def waiting() -> None:
-    """The queues between a source and who requests nothing.
+    """Weigh the queues between a source and a subscriber that requests nothing.
 
-    Groups and windows have room for one item more: they fail where parts that nobody reads hold
-    all that may wait.
+    Groups and windows have room for one item more: they fail if parts without a reader hold all
+    the items that may wait.
     """
 
     def emitted(items: int) -> Flow[int]:
@@ -183,8 +184,8 @@ def waiting() -> None:
     def mapped_later(items: int) -> Stalled:
         made = ones(items).pipe(map_concurrent(one_later, items, loop=loop))
         waiting = stalled(made)
-        loop.run_until_complete(asyncio.sleep(0))  # the tasks are made
-        loop.run_until_complete(asyncio.sleep(0))  # and done
+        loop.run_until_complete(asyncio.sleep(0))  # the tasks are created
+        loop.run_until_complete(asyncio.sleep(0))  # and finish
         return waiting
 
     def sent_nowhere(items: int) -> Stalled:
@@ -385,7 +386,7 @@ def waiting() -> None:
 
 
 def kept() -> None:
-    """What is kept because somebody wants it so."""
+    """Weigh operators whose purpose is to keep items."""
 
     def replaying(make: Callable[[int], ReplayProcessor[int]]) -> Callable[[int], object]:
         def fill(items: int) -> object:
@@ -476,7 +477,7 @@ def kept() -> None:
 
 
 def assembled() -> None:
-    """Flows that were put together, and hold one item each."""
+    """Weigh assembled flows that hold one item each."""
 
     def several(
         make: Callable[[], object], once: Callable[[Any], object] = id

@@ -1,4 +1,4 @@
-"""Many subscribers: what each costs, how they come and go, and what replaying keeps."""
+"""Many subscribers: the cost of each, of their coming and going, and the memory of a replay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ITEMS = 20_000
 ATTACHED = 100_000
 REPLAYED = 20_000
 FLAT = ("MulticastProcessor", "publish", "DirectProcessor")
-"""Of these an item costs each further subscriber the same. Replaying keeps items beside it."""
+"""Cases in which an item costs the same for each further subscriber; a replay also keeps items."""
 
 AnyProcessor = HotProcessor[int] | MulticastProcessor[int]
 
@@ -35,7 +35,7 @@ def ignore(_: object) -> None:
 
 
 def adding(subscribers: int) -> tuple[list[int], list[Callable[[int], None]]]:
-    """Callbacks that do a little work, and where they do it."""
+    """Return the totals that the callbacks update, and the callbacks, which do a little work."""
     totals = [0] * subscribers
 
     def callback(index: int) -> Callable[[int], None]:
@@ -93,7 +93,7 @@ def by_streamz(subscribers: int, items: int) -> int:
 
 
 def many(subscribers: int, work: int = ITEMS) -> dict[str, float]:
-    """What one item costs one subscriber, in units of the loop's; the mark for 16 is 1.5."""
+    """Time one item for one subscriber, in units of the loop's cost; the mark for 16 is 1.5."""
     items = max(1_000, work * 4 // (subscribers + 3))
     return compare(
         f"Every item to {subscribers} subscribers",
@@ -117,10 +117,10 @@ def many(subscribers: int, work: int = ITEMS) -> dict[str, float]:
 
 
 def further(sizes: tuple[int, ...]) -> None:
-    """What an item costs each subscriber after the first: flat, within 20 % of the mean.
+    """Time an item for each subscriber after the first: flat, within 20 % of the mean.
 
-    The first one pays for the item's way from the source, which is made once for all of them. In
-    units of the loop's cost at the same size: the loop gets cheaper for each of many, too.
+    The first one pays for the item's way from the source, which all of them share. The unit is the
+    loop's cost at the same size, because the loop's cost per callback also falls with their number.
     """
     costs = {size: many(size) for size in sizes}
     first, *larger = sizes
@@ -140,7 +140,7 @@ def further(sizes: tuple[int, ...]) -> None:
 
 
 def attached(make: Callable[[], AnyProcessor], subscribers: int, times: int = 1) -> tuple[int, int]:
-    """How many subscribers there were, and how many have stayed."""
+    """Return the number of subscribers, and the number that remain after all are disposed."""
     came = stayed = 0
     for _ in range(times):
         processor = make()
@@ -153,7 +153,7 @@ def attached(make: Callable[[], AnyProcessor], subscribers: int, times: int = 1)
 
 
 class Bare:
-    """As many objects as a subscriber and its subscription are, that do nothing."""
+    """Objects that do nothing, as many as a subscriber and its subscription consist of."""
 
     __slots__ = ("callback", "permit", "place", "roster", "subscription")
 
@@ -166,7 +166,7 @@ class Bare:
 
 
 def remembered(objects: int, times: int = 1) -> tuple[int, int]:
-    """What Python itself takes to put objects on a roster, and to strike each off again."""
+    """Put objects on a roster and remove each again, to measure what Python itself takes."""
     came = stayed = 0
     for _ in range(times):
         roster: dict[Bare, None] = {}
@@ -188,9 +188,9 @@ def remembered(objects: int, times: int = 1) -> tuple[int, int]:
 
 
 def attaching() -> None:
-    """A tenth of the subscribers should cost a tenth, but for what the interpreter itself adds.
+    """Check that a tenth of the subscribers cost a tenth, apart from the interpreter's share.
 
-    Its collector and its memory make many objects dearer than few: the first pair is that floor.
+    Its collector and memory make many objects dearer per object: the first pair is that floor.
     """
     ways: dict[str, Callable[..., object]] = {
         "bare objects": remembered,
@@ -218,7 +218,7 @@ def replay_of_16() -> ReplayProcessor[int]:
 
 
 def churn() -> None:
-    """Subscribers come and go while items flow."""
+    """Time subscribers that come and go while items flow."""
     rounds = 20_000
 
     def by_list() -> list[int]:

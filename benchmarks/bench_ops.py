@@ -1,4 +1,4 @@
-"""What crosses threads and joins flows: each operator beside the least that could do its work."""
+"""Operators that cross threads or join flows, each beside the least code that does its work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rounds import MANY, Case, compare, peer, python
 
 HOPS = 100_000
 PEER_HOPS = 2_000
-"""As many as ReactiveX can be asked for, which starts a task for each."""
+"""The most items that ReactiveX can process, because it starts a task for each."""
 MERGED = 40_000
 THREADS = 4
 JOINED = 20_000
@@ -62,7 +62,7 @@ class Counting:
 
 
 def summed(made: flow.Flow[int]) -> int:
-    """What a callback sees of a flow, added up."""
+    """Return the sum of the items that a flow sends to a callback."""
     total = Summing()
     made.subscribe(total).wait()
     return total.total
@@ -73,9 +73,9 @@ def summed(made: flow.Flow[int]) -> int:
 
 @final
 class CreditHop:
-    """The least that a bounded hop can be: a deque, credits, and a task that drains.
+    """The smallest bounded hop: a deque, credits, and a task that drains.
 
-    Its source works when it is given credit, as `flow.range(…).hide()` does. There are no rules:
+    Its source works when it gets credit, as `flow.range(…).hide()` does. It supports no rules:
     nothing can fail, be cancelled, be requested twice, or come from two threads.
     """
 
@@ -96,11 +96,11 @@ class CreditHop:
         self.done = threading.Event()
 
     def start(self) -> None:
-        """Have as many produced as may wait."""
+        """Let the source produce as many items as may wait."""
         self.grant(self._credit)
 
     def grant(self, credit: int) -> None:
-        """Have `credit` items produced, by the thread that calls or one that does so already."""
+        """Let the calling thread, or one that already produces, produce `credit` items."""
         with self._lock:
             self._granted += credit
             if self._granted > credit:
@@ -139,7 +139,7 @@ class CreditHop:
                     self.done.set()
                     return
                 self._consumed = consumed
-                with self._lock:  # or, without the GIL, neither side might see the other's news
+                with self._lock:  # without the GIL, neither side might see the other's change
                     self._busy = False
                 if not items and not self._ended:
                     return
@@ -166,7 +166,7 @@ def hop_by_credit(items: int, credit: int = 128) -> int:
 
 
 def hop_over_queue(items: int) -> int:
-    """What people write: a bounded queue, and a thread at its other end."""
+    """Add up items as people write it: a bounded queue, and a thread at its other end."""
     waiting: queue.Queue[int | None] = queue.Queue(128)
     total = Summing()
 
@@ -202,7 +202,7 @@ def hop_by_reactivex(items: int) -> int:
 
 
 def hops(items: int = HOPS) -> None:
-    """`observe_on` beside floors with as much credit, and the queue that people write."""
+    """Time `observe_on` beside floors with as much credit, and the queue that people write."""
 
     def by_credit(credit: int) -> Case:
         name = f"deque, {credit} credits and a task"
@@ -230,7 +230,7 @@ def hops(items: int = HOPS) -> None:
 
 
 def hops_beside_reactivex(items: int = PEER_HOPS) -> None:
-    """Few of them, since ReactiveX starts a task for each item."""
+    """Time only a few hops, because ReactiveX starts a task for each item."""
     compare(
         "A hop to another thread: few, beside ReactiveX, wall time",
         peer("reactivex, observe_on", partial(hop_by_reactivex, items)),
@@ -246,7 +246,7 @@ def hops_beside_reactivex(items: int = PEER_HOPS) -> None:
 
 @final
 class OwnThread:
-    """A source with a thread of its own, which sends what is requested."""
+    """A source with its own thread, which sends what is requested."""
 
     def __init__(self, items: int) -> None:
         self._items = items
@@ -264,11 +264,11 @@ class OwnThread:
         with self._lock:
             self._requested += n
             waits, self._waits = self._waits, False
-        if waits:  # else it would be paid for each request that the thread itself makes
+        if waits:  # otherwise each request of the thread itself would pay for it
             self._more.release()
 
     def cancel(self) -> None:
-        raise AssertionError("nobody cancels here")
+        raise AssertionError("nothing cancels here")
 
     def run(self) -> None:
         subscriber = self._subscriber
@@ -290,7 +290,7 @@ class OwnThread:
 
 
 def at_once(*work: Callable[[], None]) -> None:
-    """Run each in a thread of its own, and return when all have ended."""
+    """Run each piece of work in its own thread, and return when all have ended."""
     threads = [threading.Thread(target=each) for each in work]
     for thread in threads:
         thread.start()
@@ -299,7 +299,7 @@ def at_once(*work: Callable[[], None]) -> None:
 
 
 def four_by_lock(items: int) -> int:
-    """Four loops that take a lock for each item."""
+    """Run four loops that take a lock for each item."""
     total = Summing()
     lock = threading.Lock()
 
@@ -313,7 +313,7 @@ def four_by_lock(items: int) -> int:
 
 
 def four_by_deque(items: int) -> int:
-    """Four loops that put items into a deque; one at a time takes out what is there."""
+    """Run four loops that put items into a deque; one at a time removes what is there."""
     total = Summing()
     waiting: deque[int] = deque()
     permit: list[None] = [None]
@@ -348,7 +348,7 @@ def four_by_merge(items: int, prefetch: int) -> int:
 
 
 def four_over_queue(items: int) -> int:
-    """What people write: a bounded queue from many threads to one."""
+    """Merge as people write it: by a bounded queue from many threads to one."""
     total = Summing()
     waiting: queue.Queue[int | None] = queue.Queue(128)
 
@@ -367,7 +367,7 @@ def four_over_queue(items: int) -> int:
 
 
 def four_by_reactivex(items: int) -> int:
-    """Four subjects, each with a thread that feeds it."""
+    """Merge four subjects, each with a thread that feeds it."""
     total = Summing()
     subjects = [Subject[int]() for _ in range(THREADS)]
     reactivex.merge(*subjects).subscribe(total)
@@ -382,7 +382,7 @@ def four_by_reactivex(items: int) -> int:
 
 
 def merging(items: int = MERGED) -> None:
-    """`merge` of sources with threads of their own beside loops that share a lock."""
+    """Time `merge` of sources, each with its own thread, beside loops that share a lock."""
     compare(
         f"{THREADS} threads into one callback, wall time",
         python("a lock for each item", partial(four_by_lock, items)),
@@ -443,7 +443,7 @@ def zip_by_streamz(items: int) -> int:
 
 
 def drained(stream: BaseStream[int]) -> int:
-    """What a stream of aiostream has, added up by a callback."""
+    """Return the sum of a stream of aiostream, added up by a callback."""
     total = Summing()
     consumed(stream, total)
     return total.total
@@ -454,7 +454,7 @@ def zip_by_aiostream(items: int) -> int:
 
 
 def zipping(items: int = JOINED) -> None:
-    """`zip` beside the builtin."""
+    """Time `zip` beside the builtin."""
     compare(
         "pairs and a function, to a callback",
         python("builtin zip", partial(zip_builtin, items)),
@@ -499,7 +499,7 @@ def concat_by_aiostream(items: int, sources: int) -> int:
 
 
 def chaining(items: int = JOINED, sources: int = 10) -> None:
-    """`concat` beside `itertools.chain`."""
+    """Time `concat` beside `itertools.chain`."""
     compare(
         f"{sources} ranges, one after the other, to a callback",
         python("itertools.chain", partial(chain_builtin, items, sources)),
@@ -531,7 +531,7 @@ def counted_by_dict(items: int) -> list[int]:
 
 
 def groups_by_callback(items: int) -> list[int]:
-    """The least that can give each key a consumer of its own: a dict of callbacks."""
+    """Give each key its own consumer with the least code: a dict of callbacks."""
     consumers: dict[int, Counting] = {}
     for n in range(items):
         key = key_of(n)
@@ -554,7 +554,7 @@ def groups_by_flow(items: int) -> list[int]:
 
 
 def counts_by_flow(items: int) -> list[int]:
-    """The groups counted by an operator, and merged."""
+    """Count the groups by an operator, and merge the counts."""
     grouped = flow.range(items).pipe(group_by(key_of, max_groups=KEYS))
     counts = grouped.pipe(flat_map(lambda group: group.count(), concurrency=KEYS))
     return list(counts)
@@ -572,7 +572,7 @@ def groups_by_reactivex(items: int) -> list[int]:
 
 
 def grouping(items: int = JOINED) -> None:
-    """`group_by` beside a dict."""
+    """Time `group_by` beside a dict."""
     compare(
         f"{KEYS:,} keys, each with a callback of its own",
         python("a dict of callbacks", partial(groups_by_callback, items)),

@@ -32,7 +32,7 @@ def add(total: int, n: int) -> int:
 
 
 def of_each(function: Callable[[T], R], inputs: Sequence[T]) -> Callable[[], list[R]]:
-    """`function` of each of `inputs`, as work whose result is what it gave."""
+    """Return work that applies `function` to each input, and returns the results."""
 
     def work() -> list[R]:
         return [function(each) for each in inputs]
@@ -41,7 +41,7 @@ def of_each(function: Callable[[T], R], inputs: Sequence[T]) -> Callable[[], lis
 
 
 def awaited(function: Callable[[T], Any], inputs: Sequence[T]) -> Callable[[], list[Any]]:
-    """The same of a function that gives what is to be awaited, all in one event loop."""
+    """Return the same work for a function that returns awaitables, all in one event loop."""
 
     async def run() -> list[Any]:
         return [await function(each) for each in inputs]
@@ -50,7 +50,7 @@ def awaited(function: Callable[[T], Any], inputs: Sequence[T]) -> Callable[[], l
 
 
 def observed(observable: reactivex.Observable[R]) -> R:
-    """The only item of an observable."""
+    """Return the only item of an observable."""
     found: list[R] = []
     observable.subscribe(found.append)
     return found[0]
@@ -68,7 +68,7 @@ def missing(letter: tuple[str, int]) -> int:
 
 
 def letters(flows: int = FLOWS) -> None:
-    """How many letters of a word are in it more than once."""
+    """Count the letters that occur in a word more than once."""
     chance = random.Random(1)
     words = [
         "".join(chance.choices("abcdefghijklm", k=chance.randint(4, 10))) for _ in range(flows)
@@ -123,7 +123,7 @@ def known(gram: str) -> bool:
 
 
 def ngrams(flows: int = FLOWS) -> None:
-    """How many threes of letters in a word are of a kind."""
+    """Count the sequences of three letters in a word that have an e."""
     chance = random.Random(2)
     words = ["".join(chance.choices("abcdefghijklm", k=12)) for _ in range(flows)]
 
@@ -175,7 +175,7 @@ def seconds(entry: tuple[int, int, float]) -> float:
 
 
 def sessions(flows: int = FLOWS // 4) -> None:
-    """Three figures of each session of a log: bytes, failures, and the slowest request."""
+    """Compute three figures per session of a log: bytes, failures, and the slowest request."""
     chance = random.Random(3)
     logs = [
         [
@@ -285,7 +285,7 @@ def name(line: Entry) -> str:
 
 
 def documents(flows: int = FLOWS // 4) -> None:
-    """The total and the names of each order."""
+    """Compute the total and the names of each order."""
     chance = random.Random(4)
 
     def ordered() -> Entry:

@@ -1,16 +1,16 @@
-"""Flows on Spark beside what one writes by hand for the same work; one table for each question.
+"""Flows on Spark beside hand-written code for the same work; one table for each question.
 
-* flights: the stages of the flights example, absorbed, and a `mapInArrow` written by hand.
+* flights: the stages of the flights example, absorbed, and a hand-written `mapInArrow`.
 * stages: a map and a filter over rows that Spark makes, of one column and of three, in batches of
-  10,000 and of 50,000; counted, and given back to Spark as columns.
+  10,000 and of 50,000; counted, and returned to Spark as columns.
 * in: the rows of a DataFrame in this process, one by one.
 * parts: the same, in 4, 40 and 200 partitions.
-* soon: few rows of 200 partitions, or their number; per job, whatever --rows says.
+* soon: a few rows of 200 partitions, or their number; per job, whatever --rows says.
 * out: items of this process as a DataFrame, and written to Parquet.
 * shuffle: a value per key, at several numbers of shuffle partitions.
 * growth: the map and the filter, counted, of more and more rows.
 
-Wall time is what has a mark; beside it stands the CPU time of all processes, of Spark's as well.
+The marks are for wall time; next to it is the CPU time of all processes, including Spark's.
 
     python benchmarks/bench_spark.py [QUESTION ...] [--rows N] [--rounds N]
 """
@@ -53,18 +53,18 @@ from flow_spark import WriteSubscriber, from_dataframe, session, to_dataframe, w
 from rounds import Case, Curve, grow, ratios, record_cases, settings
 
 SMALL, LARGE = 10_000, 50_000
-"""The rows of a batch."""
+"""The numbers of rows in a batch."""
 AT_A_TIME = 500
-"""Rows that become columns at once by hand: of 250 to 50,000 the fastest."""
+"""Rows that hand-written code turns into columns at once: the fastest of 250 to 50,000."""
 AS_SPARK = 10_000
-"""As many as Spark itself takes at once, which is what most people would write."""
+"""The rows that Spark itself takes at once, the number that most people would write."""
 SELDOM = 6
-"""In how many rounds the slow ways that have no mark are timed once."""
+"""The slow ways without a mark are timed once in this many rounds."""
 REPEAT = 3
-"""How often the 336,776 flights are in the file, so that Spark's fixed time per job counts less."""
+"""Copies of the 336,776 flights in the file, so that Spark's fixed time per job counts less."""
 
 
-# -- what is timed, and how
+# -- timing
 
 
 @dataclass
@@ -74,21 +74,21 @@ class Way:
     name: str
     work: Callable[[], object]
     mark: float | None = None
-    """What its wall time must not exceed, as a ratio to the floor."""
+    """The most wall time that it may take, as a ratio to the floor's."""
     every: int = 1
-    """In how many rounds it is timed once: more for what is slow and has no mark."""
+    """It is timed once in this many rounds: more than 1 if it is slow and has no mark."""
     wall: list[float] = field(default_factory=list[float])
     cpu: list[float] = field(default_factory=list[float])
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and all below it, of those that have ended too."""
+    """Return the CPU seconds of this process and all below it, including ended ones."""
     times: dict[int, int] = {}
     below: defaultdict[int, list[int]] = defaultdict(list)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended just now
+        except OSError:  # it has just ended
             continue
         pid = int(stat.parent.name)
         times[pid] = sum(map(int, fields[11:15]))
@@ -104,9 +104,9 @@ def cpu_seconds() -> float:
 def compare(title: str, groups: dict[str, Sequence[Way]], *, items: int, rounds: int) -> None:
     """Time the ways of all groups in turn, and print one table; the first of a group is its floor.
 
-    The ways of a group have to give equal results, in each round. One more round goes first and is
-    not counted. Every second round is in the opposite order: what a way leaves to be collected in
-    the JVM, the next one may have to pay for.
+    The ways of a group have to return equal results in each round. One more round comes first and
+    is not counted. Every second round runs in the opposite order, because a way may have to pay for
+    collecting the garbage that the way before it left in the JVM.
     """
     rounds = settings.rounds or rounds
     expected: dict[str, object] = {}
@@ -145,13 +145,13 @@ def compare(title: str, groups: dict[str, Sequence[Way]], *, items: int, rounds:
 
 
 def same(name: str, way: Way, expected: dict[str, object], result: object) -> None:
-    """The first result of a group is what all others of it have to be."""
+    """Check that a result equals the first one of its group."""
     if result != expected.setdefault(name, result):
         raise AssertionError(f"{name}: {way.name} gave {result}, not {expected[name]}")
 
 
 def as_case(way: Way) -> Case:
-    """The same, for the report."""
+    """Return a way as a case for the report."""
     ours = way.mark is not None or way.name.startswith("from_dataframe")
     by = "flow" if ours else "pyspark"
     return Case(way.name, way.work, way.mark, times=way.wall, by=by, every=way.every)
@@ -309,7 +309,7 @@ def three_given_by_hand(df: DataFrame) -> tuple[int, int]:
 
 
 def summed(df: DataFrame) -> tuple[int, int]:
-    """All rows are made, and little comes of it."""
+    """Make Spark compute all rows, with a small result: their number and a sum."""
     count, total = df.selectExpr("count(*)", "sum(n)").collect()[0]
     return count, total
 
@@ -330,7 +330,7 @@ def by_udfs(df: DataFrame) -> DataFrame:
 
 
 class Stages:
-    """The map and the filter, on rows of one column and of three."""
+    """The map and the filter on rows of one column and of three."""
 
     def __init__(self, spark: SparkSession, rows: int) -> None:
         self.spark = spark
@@ -378,7 +378,7 @@ def compare_stages(spark: SparkSession, rows: int, rounds: int) -> None:
             Way("absorbed stages", at(lambda: stages.three_flow().count().single()), 1.05),
             Way("scalar Arrow UDFs", at(lambda: by_udfs(three).count()), every=SELDOM),
         ]
-        if size == SMALL:  # an RDD knows nothing of batches
+        if size == SMALL:  # an RDD has no batches
             counted.append(Way("DataFrame.rdd", stages.one_by_rdd, every=SELDOM))
             counted_of_three.append(Way("DataFrame.rdd", stages.three_by_rdd, every=SELDOM))
         groups[f"counted, 1 column, batches of {size:,}"] = counted
@@ -398,7 +398,7 @@ def compare_stages(spark: SparkSession, rows: int, rounds: int) -> None:
 
 
 def consumed(items: Iterable[Any]) -> tuple[int, int]:
-    """Look at each row in this process: how many there are, and the sum of the first column."""
+    """Read each row in this process; return their number and the sum of the first column."""
     count = total = 0
     for item in items:
         count += 1
@@ -407,7 +407,7 @@ def consumed(items: Iterable[Any]) -> tuple[int, int]:
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
-    """As cheap as it gets in Python: no frame of Python runs per row."""
+    """Return the rows as cheaply as Python can: no Python frame runs per row."""
 
     def rows(batch: pa.RecordBatch) -> Iterable[Any]:
         columns = [column.to_pylist() for column in batch.columns]
@@ -417,7 +417,7 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
 
 
 def pushing_to(address: tuple[str, int]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The function for ``mapInArrow``: nothing is checked, retried, or ended early."""
+    """Return the function for ``mapInArrow``, which checks and retries nothing, nor ends early."""
 
     def push(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = 0
@@ -436,7 +436,7 @@ def pushing_to(address: tuple[str, int]) -> Callable[[Iterator[Any]], Iterator[A
 
 
 def pushed_in_turn(df: DataFrame) -> Iterator[pa.RecordBatch]:
-    """Batches of more partitions than there are slots: a thread reads each, a few batches ahead."""
+    """Yield batches of more partitions than slots: one thread each reads a few batches ahead."""
     listener = socket.create_server(("127.0.0.1", 0))
     batches: queue.Queue[pa.RecordBatch | None] = queue.Queue(8)
 
@@ -466,7 +466,7 @@ def pushed_in_turn(df: DataFrame) -> Iterator[pa.RecordBatch]:
 
 
 def pushed_by_hand(df: DataFrame) -> Iterator[pa.RecordBatch]:
-    """Batches of as many partitions as there are slots, read in turn."""
+    """Yield batches of as many partitions as there are slots, read in turn."""
     listener = socket.create_server(("127.0.0.1", 0))
     push = pushing_to(listener.getsockname())
     job = threading.Thread(target=df.mapInArrow(push, "n long").collect)
@@ -487,7 +487,7 @@ def pushed_by_hand(df: DataFrame) -> Iterator[pa.RecordBatch]:
 
 
 def told(items: Iterable[Any]) -> tuple[int, int]:
-    """As `consumed`, by a function that is called with each item."""
+    """Do the same as `consumed` by a function that is called with each item."""
     count = total = 0
 
     def on_next(item: Any) -> None:
@@ -501,7 +501,7 @@ def told(items: Iterable[Any]) -> tuple[int, int]:
 
 
 def subscribed(items: flow.Flow[Any]) -> tuple[int, int]:
-    """As `told`, by a flow."""
+    """Do the same as `told` by a flow."""
     count = total = 0
     done = threading.Event()
     failed: list[BaseException] = []
@@ -584,7 +584,7 @@ def compare_parts(spark: SparkSession, rows: int, rounds: int) -> None:
 
 
 def compare_soon(spark: SparkSession, _: int, rounds: int) -> None:
-    """Each way runs ten times in a round: one takes some 50 ms."""
+    """Time each way ten times in a round, because one run takes only about 50 ms."""
     times = 10
     df = spark.range(0, 200_000, 1, 200)
 
@@ -631,11 +631,11 @@ def compare_soon(spark: SparkSession, _: int, rounds: int) -> None:
         name: (Way(floor, often(by_spark)), Way(ours, often(by_flow), 1.3))
         for name, (floor, by_spark, ours, by_flow) in ways.items()
     }
-    compare("what is over soon, of 200 partitions", groups, items=times, rounds=rounds)
+    compare("what ends soon, of 200 partitions", groups, items=times, rounds=rounds)
 
 
 class Requesting(CoreSubscriber[Any]):
-    """Sums up, and requests so many items at a time."""
+    """Adds up its items, and requests that many at a time."""
 
     def __init__(self, at_a_time: int) -> None:
         self.at_a_time = self.left = at_a_time
@@ -692,7 +692,7 @@ def batches_by_hand(rows: int, at_a_time: int = AT_A_TIME) -> Iterator[pa.Record
 
 
 class HandSpool:
-    """One Parquet file: what a program needs that has nothing else to do."""
+    """A spool of one Parquet file, sufficient for a program that does nothing else."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "spool.parquet"
@@ -730,7 +730,7 @@ def spooled_by_hand(
 
 
 def told_by_hand(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
-    """The same, by a function that is called with each item, as a subscriber is."""
+    """Do the same by a function that is called with each item, as a subscriber is."""
     spool, items = HandSpool(folder), list[tuple[int, float, str]]()
 
     def on_next(item: tuple[int, float, str]) -> None:
@@ -878,7 +878,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--java", default="", help="more options for the JVM")
     options = parser.parse_args()
-    conf = {"spark.driver.memory": "4g"}  # toLocalIterator() loses what does not fit
+    conf = {"spark.driver.memory": "4g"}  # toLocalIterator() loses rows that do not fit
     if options.java:
         conf["spark.driver.extraJavaOptions"] = options.java
     with session("local[2]", conf=conf) as spark:

@@ -1,16 +1,17 @@
-"""Twenty million rows through this process, in each direction, and what the driver holds meanwhile.
+"""Sends 20 million rows through this process, in each direction, and measures the driver's memory.
 
 * in: a DataFrame, pulled by a subscriber that requests 1,000 at a time;
 * slow: a DataFrame, read while another job waits for a core eighty times, with room for 64 MiB:
-  what waits goes to files, and tasks leave;
-* stream_in: a streaming DataFrame, pulled like that, in micro-batches of a twentieth of the rows;
+  waiting rows go to files, and tasks leave;
+* stream_in: a streaming DataFrame, pulled likewise, in micro-batches of a twentieth of the rows;
 * to_dataframe, write, subscriber: a flow of this process, as a DataFrame and written to Parquet;
 * stream: a flow of this process as a stream of Spark, through its spool on disk.
 
-At each tenth of the rows: the resident memory of the Python, and what is left on the heap of
-the JVM after a collection; for `slow` also that of the largest worker, and the files. From the
-second tenth on no memory may grow by a tenth, or by 50 MiB, nor the files beyond the limit and one
-file; if it does, the process ends with an error when everything was measured.
+At each tenth of the rows, it records the resident memory of the Python process, and what remains
+on the JVM's heap after a collection; for `slow` also the memory of the largest worker, and the
+size of the files. From the second tenth on, no memory may grow both by a tenth and by 50 MiB, and
+the files may not exceed the limit plus one file. If they do, the process ends with an error once
+everything is measured.
 
     python benchmarks/bench_spark_memory.py [DIRECTION ...] [--rows N]
 """
@@ -51,12 +52,12 @@ GROWTH = 0.1
 GROWTH_MIB = 50
 COLUMNS = "id long, text string, third double"
 LIMIT, SEGMENT = 64, 64
-"""MiB of what may wait, and of a file for it."""
+"""MiB that may wait, and MiB of one file for them."""
 MIB = 2**20
 
 
 class Samples:
-    """What the driver holds, at each tenth of the rows."""
+    """The memory that the driver holds at each tenth of the rows."""
 
     def __init__(self, spark: SparkSession, rows: int) -> None:
         self.jvm: Any = spark._jvm
@@ -71,13 +72,13 @@ class Samples:
     def take(self) -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         self.python.append(pages * os.sysconf("SC_PAGE_SIZE") / MIB)
-        # Off the thread that the rows pass on: it may be talking with the JVM right now.
+        # Use another thread than the rows': theirs may be in a call to the JVM right now.
         asker = threading.Thread(target=self._ask)
         asker.start()
         asker.join()
 
     def take_all(self) -> None:
-        """Also what is beside this process, for a job that others wait for."""
+        """Take a sample that includes the workers and the files."""
         self.take()
         self.workers.append(max(map(resident, Path("/proc").glob("[0-9]*")), default=0.0))
         self.files.append(sum(map(nameless, Path("/proc/self/fd").iterdir())))
@@ -88,7 +89,7 @@ class Samples:
         self.heap.append((runtime.totalMemory() - runtime.freeMemory()) / MIB)
 
     def made(self, n: int) -> tuple[int, str, float]:
-        """The row of a flow of this process; looks at the memory when a tenth has gone by."""
+        """Make a row of a flow of this process; take a sample after every tenth of the rows."""
         if n % self.every == 0 and n:
             self.take()
         return n, f"row {n}", n / 3
@@ -98,7 +99,7 @@ class Samples:
 
 
 def resident(process: Path) -> float:
-    """MiB of a worker of Python; 0 for any other process."""
+    """Return the MiB of a Python worker; 0 for any other process."""
     try:
         if b"flow_spark.jobs.daemon" not in (process / "cmdline").read_bytes():
             return 0.0
@@ -108,7 +109,7 @@ def resident(process: Path) -> float:
 
 
 def nameless(descriptor: Path) -> float:
-    """MiB on the disk of a file without a name; 0 for anything else."""
+    """Return the MiB on disk of a file without a name; 0 for anything else."""
     try:
         found = descriptor.stat()
     except OSError:
@@ -117,7 +118,7 @@ def nameless(descriptor: Path) -> float:
 
 
 class ByThousands:
-    """A subscriber that asks again only when it has got what it asked for."""
+    """A subscriber that requests again only when it has received all that it requested."""
 
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
@@ -145,7 +146,7 @@ class ByThousands:
 
 
 def widened(ids: DataFrame) -> DataFrame:
-    """The columns of every direction, of one with numbers."""
+    """Return the columns that all directions use, made from a column of numbers."""
     text, third = concat(lit("row "), col("id")).alias("text"), (col("id") / 3).alias("third")
     return ids.select("id", text, third)
 
@@ -238,7 +239,7 @@ DIRECTIONS: dict[str, Direction] = {
 
 
 def growth(samples: list[float]) -> tuple[float, bool]:
-    """MiB since the second tenth at the most, and whether that is more than there may be."""
+    """Return the greatest growth since the second tenth in MiB, and whether it is too much."""
     grown = max(samples[1:]) - samples[1]
     return grown, grown >= GROWTH_MIB and grown >= samples[1] * GROWTH
 
@@ -256,7 +257,7 @@ def main() -> None:
         table.add_column(heading, justify="left" if heading in {"direction", ""} else "right")
     growing: list[str] = []
     for name in options.directions or DIRECTIONS:
-        # A session for each, so that each begins with an empty heap.
+        # A separate session for each, so that each begins with an empty heap.
         conf = {"spark.driver.memory": "1g"}
         with session("local[2]", conf=conf) as spark, tempfile.TemporaryDirectory() as folder:
             samples = Samples(spark, rows)
@@ -270,7 +271,7 @@ def main() -> None:
         for what, held in lists.items():
             texts = [f"{mib:.0f}" for mib in held]
             grown, too_much = growth(held)
-            if what == "files":  # one that is read is there until all of it was
+            if what == "files":  # a file stays until all of it has been read
                 too_much = max(held) > LIMIT + SEGMENT
             verdict = f"+{grown:.0f}{', grows' if too_much else ''}"
             table.add_row(name, what, f"{seconds:.0f}", *texts, verdict)

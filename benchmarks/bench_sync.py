@@ -1,4 +1,4 @@
-"""Synchronous chains: this library beside a hand-written loop, builtins and other libraries."""
+"""Synchronous chains: this library beside hand-written loops, builtins and other libraries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from peers import consumed, loose
 from rounds import MANY, Case, compare, peer, python
 
 CHAIN_WORK = 60_000
-"""Items times functions called of a chain in one round."""
+"""Items times function calls of a chain in one round."""
 REDUCED = 30_000
 CUT = 30_000
 AWAITED = 10_000
@@ -49,7 +49,7 @@ def add(total: int, n: int) -> int:
 
 
 class Sum:
-    """A callback that adds up, made anew for each run."""
+    """A callback that adds up, made again for each run."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -62,7 +62,7 @@ class Sum:
 
 
 def summed(run: Callable[[Callable[[int], None]], object]) -> Callable[[], int]:
-    """What `run` gives to a callback, added up."""
+    """Return work that adds up what `run` passes to a callback."""
 
     def work() -> int:
         total = Sum()
@@ -73,7 +73,7 @@ def summed(run: Callable[[Callable[[int], None]], object]) -> Callable[[], int]:
 
 
 def hand_written(stages: int) -> Callable[[int, Callable[[int], None]], None]:
-    """The loop that somebody would write who has so many functions to call.
+    """Return the loop that a person would write to call that many functions.
 
     def loop(items, on_next):
         for n in range(items):
@@ -97,7 +97,7 @@ def hand_written(stages: int) -> Callable[[int, Callable[[int], None]], None]:
 
 
 def pushed_by_hand(items: int, stages: int, on_next: Callable[[int], None]) -> None:
-    """The same, by one call for each item."""
+    """Do the same work by one call for each item."""
     turns = [
         "if not is_positive(x): return" if n % 2 else "x = increment(x)" for n in range(stages)
     ]
@@ -106,7 +106,7 @@ def pushed_by_hand(items: int, stages: int, on_next: Callable[[int], None]) -> N
 
 
 def chain(stages: int, work: int = CHAIN_WORK) -> None:
-    """A map and a filter in turn, `stages` of them, and a callback for each item."""
+    """Time a chain of `stages` alternating maps and filters, and a callback for each item."""
     items = work // (stages + 1)
     loop = hand_written(stages)
     turns = [index % 2 == 0 for index in range(stages)]
@@ -182,7 +182,7 @@ def chain(stages: int, work: int = CHAIN_WORK) -> None:
 
 
 def reduced(items: int = REDUCED) -> None:
-    """A chain that ends in one item."""
+    """Time a chain that ends in one item."""
 
     def by_hand() -> int:
         total = 0
@@ -244,7 +244,7 @@ def _only(subscribe: Callable[[Callable[[int], None]], object]) -> int:
 
 
 def cut(items: int = CUT) -> None:
-    """All but the first and the last tenth."""
+    """Time a chain that cuts the first and the last tenth."""
     first, kept = items // 10, items * 8 // 10
 
     def by_hand(on_next: Callable[[int], None]) -> None:
@@ -310,11 +310,11 @@ def cut(items: int = CUT) -> None:
     )
 
 
-# -- a coroutine that takes them
+# -- a coroutine that takes the items
 
 
 def alone(items: int = AWAITED) -> None:
-    """What `async for` itself costs, and what comes through a queue there."""
+    """Time `async for` itself, and items that come through a queue there."""
 
     async def generated() -> AsyncIterator[int]:
         for n in range(items):
@@ -357,7 +357,7 @@ def alone(items: int = AWAITED) -> None:
 
 
 def awaited(items: int = AWAITED) -> None:
-    """What a coroutine gets by `async for`."""
+    """Time the items that a coroutine receives by `async for`."""
 
     async def generated() -> AsyncIterator[int]:
         for n in range(items):
@@ -387,7 +387,7 @@ def awaited(items: int = AWAITED) -> None:
         consumed(aio.range(items) | pipe.map(loose(increment)), on_next)
 
     def by_reactivex(on_next: Callable[[int], None]) -> None:
-        """It has no `async for`: a queue without a bound is what its users put between."""
+        """Put an unbounded queue between, as users of ReactiveX do: it has no `async for`."""
 
         async def consume() -> None:
             waiting: asyncio.Queue[int | None] = asyncio.Queue()
@@ -421,7 +421,7 @@ def awaited(items: int = AWAITED) -> None:
 def repeated(
     runs: int, make: Callable[[Callable[[int], None]], Callable[[], object]]
 ) -> Callable[[], list[int]]:
-    """`runs` times what `make` gives for a callback, as work whose result is what that got."""
+    """Return work that runs what `make` returns `runs` times, and gives the items received."""
     seen: list[int] = []
     work = make(seen.append)
 
@@ -435,7 +435,7 @@ def repeated(
 
 
 def in_one_loop(runs: int, make: Callable[[], BaseStream[int]]) -> Callable[[], list[int]]:
-    """As `repeated`, what streams of aiostream give, all of them in the same event loop."""
+    """Return the same work for streams of aiostream, all of them in the same event loop."""
 
     async def consume() -> list[int]:
         seen: list[int] = []
@@ -452,7 +452,7 @@ def called(on_next: Callable[[int], None]) -> Callable[[], object]:
 
 
 def one_alone(runs: int = RUNS) -> None:
-    """The way of one element: its flow made, subscribed to, and completed."""
+    """Time one element: its flow is made, subscribed to, and completed."""
 
     def subscribed(on_next: Callable[[int], None]) -> Callable[[], object]:
         return lambda: flow.just(1).subscribe(on_next)
@@ -494,7 +494,7 @@ def one_alone(runs: int = RUNS) -> None:
 
 
 def one(runs: int = RUNS) -> None:
-    """The same with a stage."""
+    """Time the same with a stage."""
 
     def subscribed(on_next: Callable[[int], None]) -> Callable[[], object]:
         return lambda: flow.just(1).map(increment).subscribe(on_next)
@@ -532,7 +532,7 @@ def one(runs: int = RUNS) -> None:
 
 
 def one_assembled(runs: int = RUNS) -> None:
-    """The same, but that the flow is there already."""
+    """Time the same with a flow that was assembled before."""
     flowed = flow.just(1).map(increment)
     observable = reactivex.just(1).pipe(rx.map(increment))
     streamed = aio.just(1) | pipe.map(loose(increment))
@@ -564,7 +564,7 @@ def one_assembled(runs: int = RUNS) -> None:
 
 
 def firsts(runs: int = RUNS) -> None:
-    """A short flow of a few items, for the one that comes out of it."""
+    """Time short flows of a few items that result in one."""
     words = ["a", "flow", "of", "words"]
     flowed = flow.from_iterable(words).map(len).filter(odd)
 

@@ -1,8 +1,8 @@
-"""The least that keeps the rules, written out: what the interpreter alone takes.
+"""The least code that keeps the rules, written out: what the interpreter alone takes.
 
-A function that gets an item must not be called again before it is through with that: a signal
-handler or a finaliser may try. Whoever pushes items looks, after each of them, whether somebody has
-cancelled. A flow knows where it was assembled.
+A function that receives an item must not be called again before it has finished with that item: a
+signal handler or a finaliser may try. Code that pushes items checks, after each of them, whether
+the subscription is cancelled. A flow knows where it was assembled.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, Final, Generic, TypeVar, final
 T = TypeVar("T")
 
 BATCH: Final = 96
-"""Items that a source sends at a time to who asks for 128 and has used three quarters of them."""
+"""Items that a source sends at a time if 128 are requested and refilled at three quarters."""
 
 
 @final
 class Gate:
-    """Whether somebody has cancelled."""
+    """The flag that says whether the subscription is cancelled."""
 
     __slots__ = ("cancelled",)
 
@@ -30,7 +30,7 @@ class Gate:
 
 
 def push(items: Iterable[T], receive: Callable[[T], object], gate: Gate) -> None:
-    """Give each item to a function until somebody cancels."""
+    """Pass each item to a function until the gate is cancelled."""
     for item in items:
         receive(item)
         if gate.cancelled:
@@ -38,7 +38,7 @@ def push(items: Iterable[T], receive: Callable[[T], object], gate: Gate) -> None
 
 
 def receiver(lines: Iterable[str], names: dict[str, Any]) -> Callable[[Any], None]:
-    """A function for each item that is busy meanwhile.
+    """Return a function for each item that refuses to run while it is busy.
 
     def receive(x):
         nonlocal busy
@@ -53,8 +53,8 @@ def receiver(lines: Iterable[str], names: dict[str, Any]) -> Callable[[Any], Non
             busy = False
 
     Args:
-        lines: what it does with an item ``x``.
-        names: that they use.
+        lines: the statements that it runs for an item ``x``.
+        names: the names that they use.
     """
     text = [
         *("def made():", " busy = False", " def receive(x):", "  nonlocal busy", "  if busy:"),
@@ -68,7 +68,7 @@ def receiver(lines: Iterable[str], names: dict[str, Any]) -> Callable[[Any], Non
 
 
 def zipped(items: int, on_next: Callable[[tuple[int, int]], object]) -> None:
-    """Pair what two ranges push, batch by batch: the first ones wait for the second ones."""
+    """Pair what two ranges push, batch by batch: the first range's items wait for the second's."""
     waiting: deque[int] = deque()
     gate = Gate()
     names = {"put": waiting.append, "take": waiting.popleft, "on_next": on_next}
@@ -82,7 +82,7 @@ def zipped(items: int, on_next: Callable[[tuple[int, int]], object]) -> None:
 
 @final
 class Described:
-    """A flow that knows what was done to which flow, and where."""
+    """A flow that knows which operator was applied to which flow, and where."""
 
     __slots__ = ("arguments", "before", "code", "place")
 
@@ -96,7 +96,7 @@ class Described:
 
 
 def described(before: Described | None, *arguments: object) -> Described:
-    """One more operator behind a flow; there is nothing to run it."""
+    """Add one more operator to a flow; nothing can run it."""
     caller = sys._getframe(1)
     return Described(before, arguments, caller.f_code, caller.f_lasti)
 
@@ -110,7 +110,7 @@ class Just(Generic[T]):
         self.item = item
 
     def subscribe(self, on_next: Callable[[T], object]) -> Handle[T]:
-        """Give the item to a function by way of a subscription."""
+        """Send the item to a function through a subscription."""
         handle = Handle(on_next)
         handle.on_subscribe(OneItem(self.item, handle))
         return handle
@@ -118,7 +118,7 @@ class Just(Generic[T]):
 
 @final
 class OneItem(Generic[T]):
-    """Sends one item when it is first asked for any."""
+    """Sends one item at the first request."""
 
     __slots__ = ("downstream", "item")
 
@@ -127,7 +127,7 @@ class OneItem(Generic[T]):
         self.downstream: Handle[T] | None = downstream
 
     def request(self, n: int) -> None:
-        """Send it, and complete."""
+        """Send the item, and complete."""
         downstream = self.downstream
         if n <= 0 or downstream is None:
             return
@@ -136,13 +136,13 @@ class OneItem(Generic[T]):
         downstream.on_complete()
 
     def cancel(self) -> None:
-        """Send nothing any more."""
+        """Send nothing from now on."""
         self.downstream = None
 
 
 @final
 class Handle(Generic[T]):
-    """What `Just.subscribe` gives: it asks for everything, and knows how it has ended."""
+    """The result of `Just.subscribe`: it requests everything, and knows how the flow ended."""
 
     __slots__ = ("call", "ended", "upstream")
 
@@ -152,12 +152,12 @@ class Handle(Generic[T]):
         self.upstream: OneItem[T] | None = None
 
     def on_subscribe(self, upstream: OneItem[T]) -> None:
-        """Ask for everything."""
+        """Request everything."""
         self.upstream = upstream
         upstream.request(2**63 - 1)
 
     def on_next(self, item: T) -> None:
-        """Give it to the function; what that raises ends the flow."""
+        """Pass the item to the function; an error that it raises ends the flow."""
         try:
             self.call(item)
         except BaseException:
@@ -167,6 +167,6 @@ class Handle(Generic[T]):
             raise
 
     def on_complete(self) -> None:
-        """Note that it has ended."""
+        """Record that the flow has ended."""
         self.ended = True
         self.upstream = None

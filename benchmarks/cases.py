@@ -58,14 +58,14 @@ CASES: dict[str, Timed] = {
     "multicast-16": _multicast("many", 16, 5_000),
     "replay": _multicast("replaying", 20_000),
 }
-"""By the keys of the tables."""
+"""The functions, by the keys of the tables."""
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """The cases that are named, or all of them if none is.
+    """Return the named cases, or all of them if none is named.
 
     Raises:
-        ValueError: if a name is not that of a case; the message lists the names.
+        ValueError: if there is no case of a name; the message lists the names.
     """
     if unknown := [name for name in names if name not in CASES]:
         raise ValueError(f"no case is called {', '.join(unknown)}; there are {', '.join(CASES)}")

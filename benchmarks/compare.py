@@ -2,11 +2,11 @@
 
     nox -s compare -- REF [case …]      installs both, and runs this
 
-In each round, each commit has a process of its own. The two take turns, case by case, and who goes
-first changes from round to round. A ratio is the seconds here divided by the seconds there, both
-the best of 15 runs in a row: other programs can only make a run slower, so on a shared machine the
-best run varies less than the median. A process also has luck with its memory, good or bad, for as
-long as it lives: what is shown is the median of the ratios of all rounds, and their quartiles.
+In each round, each commit has its own process. The two take turns, case by case, and the one that
+goes first changes from round to round. A ratio is the seconds here divided by the seconds there,
+both the best of 15 runs in a row: other programs can only make a run slower, so on a shared machine
+the best run varies less than the median. A process is also lucky or unlucky with its memory for its
+whole life, so the table shows the median of the ratios of all rounds, and their quartiles.
 
 Seconds are CPU time where one thread does the work, and wall time where threads wait for others.
 """
@@ -33,9 +33,9 @@ from cases import CASES, chosen
 
 ROUNDS = 11
 REPEATS = 15
-"""How many runs of each way of a case are timed in a turn; one more goes first."""
+"""The timed runs of each way of a case in a turn; one more goes first."""
 SAME = 1.01
-"""Ratios up to this are those of equal code; README.md says what was measured."""
+"""Equal code has ratios up to this; README.md says what was measured."""
 
 
 class Way(NamedTuple):
@@ -50,7 +50,7 @@ Seconds = dict[Way, list[tuple[float, float]]]
 
 
 class Spread(NamedTuple):
-    """The middle of some ratios, and their quartiles."""
+    """The median of some ratios, and their quartiles."""
 
     low: float
     median: float
@@ -58,28 +58,28 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, ratios: Sequence[float]) -> Spread:
-        """The spread of at least two ratios."""
+        """Return the spread of at least two ratios."""
         return cls(*statistics.quantiles(ratios, n=4, method="inclusive"))
 
     @property
     def verdict(self) -> str:
-        """What the ratios say, in words."""
+        """Return the meaning of the ratios, in words."""
         if self.low > SAME:
             return "slower"
         return "no slower" if self.median <= SAME else "within the spread"
 
 
 class CaseError(Exception):
-    """A case cannot run; the message says why."""
+    """The error of a case that cannot run; the message says why."""
 
 
 class Tree:
     """The packages of one commit, and the process that uses them.
 
     Args:
-        folder: where the packages are.
-        python: the interpreter to use them with.
-        env: variables that it gets besides.
+        folder: the folder of the packages.
+        python: the interpreter to run them.
+        env: additional environment variables of the process.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class Tree:
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, case: str, number: int) -> dict[str, Any]:  # Any: rounds.py says what it is
-        """Run a case in the process of this round, and start that for the first one.
+        """Run a case in this round's process, and start the process for the first case.
 
         Args:
             case: its name.
-            number: the number of the round; strings have other hashes in each.
+            number: the number of the round; strings have different hashes in each round.
 
         Returns:
             The case's table.
@@ -143,7 +143,7 @@ class Tree:
 
 
 def serve() -> None:
-    """Print where flow_core is, then the table of each case that is named on stdin."""
+    """Print the location of flow_core, then the table of each case that is named on stdin."""
     import rounds
 
     rounds.settings.rounds, rounds.settings.peers, rounds.settings.quiet = REPEATS, False, True
@@ -156,7 +156,7 @@ def serve() -> None:
         try:
             run = CASES[key].load()
             gc.collect()
-            gc.freeze()  # else most of the time is spent on collecting what the libraries made
+            gc.freeze()  # otherwise collecting what the libraries made takes most of the time
             run()
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
@@ -167,7 +167,7 @@ def serve() -> None:
 
 
 def seconds_of(table: dict[str, Any]) -> dict[str, float]:  # Any: rounds.py says what it is
-    """The seconds of the best run of each way of this library."""
+    """Return the seconds of the best run of each of this library's ways."""
     return {
         row["name"]: row["best_ns"] * table["items"] / 1e9
         for row in table["rows"]
@@ -176,17 +176,17 @@ def seconds_of(table: dict[str, Any]) -> dict[str, float]:  # Any: rounds.py say
 
 
 def in_turn(here: Tree, there: Tree, number: int) -> tuple[Tree, Tree]:
-    """Who goes first in a round, and who goes second."""
+    """Return the trees in the order in which they run in a round."""
     return (there, here) if number % 2 else (here, there)
 
 
 def measure(
     here: Tree, there: Tree, cases: Sequence[str], rounds: int
 ) -> tuple[Seconds, dict[str, str], dict[str, str]]:
-    """Time cases on both trees. A case that cannot run on one of them is left out from then on.
+    """Time cases on both trees, and skip a case from then on if it cannot run on one of them.
 
     Returns:
-        The seconds; and why which cases cannot run, here and there.
+        The seconds, and the reasons why cases cannot run: on this tree, and on the other.
     """
     seconds: Seconds = {}
     failed: dict[Tree, dict[str, str]] = {here: {}, there: {}}
@@ -239,7 +239,7 @@ def show(spreads: dict[Way, Spread], seconds: Seconds, ref: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """See the module."""
+    """Run the command; see the module's docstring."""
     parser = argparse.ArgumentParser(
         prog="nox -s compare --",
         description=__doc__,

@@ -1,12 +1,12 @@
-"""Fails if a ratio to the floor has become half as bad again as the recorded one.
+"""Fail if a ratio to the floor is half as bad again as the recorded one.
 
     python benchmarks/guard.py             compare, in less than a minute
-    python benchmarks/guard.py --record    take what is found as the new measure, for this Python
+    python benchmarks/guard.py --record    record the ratios as the new measure for this Python
     python benchmarks/guard.py --once      run each case once, and compare no ratios
 
-Ratios are compared, never seconds: the floor is timed beside each case, round by round, on the same
-machine. What is over its limit is timed once more, with more rounds: a machine that other people
-use has bad moments.
+It compares ratios, never seconds: the floor is timed beside each case, round by round, on the same
+machine. A case beyond its limit is timed once more, with more rounds, because a shared machine has
+bad moments.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ WORSE = 1.5
 ROUNDS, ROUNDS_AGAIN = 7, 21
 
 Ratios = dict[str, dict[str, float]]
-"""By the key of a table, and the name of a case of this library."""
+"""Ratios by the key of a table, and the name of a case of this library."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """See the module."""
+    """Run the command; see the module's docstring."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -82,7 +82,7 @@ def measure(keys: list[str], count: int) -> Ratios:
 
 
 def recorded(key: str) -> dict[str, float]:
-    """The recorded ratios: those of this Python, or the worst of all others."""
+    """Return the recorded ratios: those of this Python, or the worst of all others."""
     all_of_them: dict[str, Ratios] = json.loads(RECORDED.read_text("utf-8"))
     if PYTHON in all_of_them:
         return all_of_them[PYTHON].get(key, {})
@@ -94,7 +94,7 @@ def recorded(key: str) -> dict[str, float]:
 
 
 def record(found: Ratios) -> None:
-    """Put ratios into the file, for this Python."""
+    """Write ratios to the file, for this Python."""
     kept: dict[str, Ratios] = json.loads(RECORDED.read_text("utf-8")) if RECORDED.exists() else {}
     for key, ratios in found.items():
         kept.setdefault(PYTHON, {})[key] = {name: round(ratio, 2) for name, ratio in ratios.items()}
@@ -102,7 +102,7 @@ def record(found: Ratios) -> None:
 
 
 def over(found: dict[str, float], limits: dict[str, float]) -> list[str]:
-    """What is over its limit, has none, or was not found."""
+    """Return the cases that exceed their limit, have none, or were not found."""
     return [
         name
         for name in {**found, **limits}
@@ -111,7 +111,7 @@ def over(found: dict[str, float], limits: dict[str, float]) -> list[str]:
 
 
 def problem(ratio: float | None, limit: float | None) -> str:
-    """What is wrong, in words."""
+    """Describe the problem with a ratio, in words."""
     if limit is None:
         return "nothing is recorded for it; if it is new: guard.py --record"
     if ratio is None:

@@ -44,8 +44,8 @@ AT_A_GLANCE: Sequence[tuple[str, str, str, tuple[str, ...]]] = (
     ),
     ("a whole flow of one item, assembled before", "one-element-assembled", "subscribed", ()),
 )
-"""What a visitor asks first: the words for it, the table, the way of this library, and the tables
-that have peers where the first has none."""
+"""The questions of a new visitor: each question, its table, this library's way, and the tables that
+have peers where the first has none."""
 
 PEERS = ("reactivex", "streamable", "aiostream")
 
@@ -59,7 +59,7 @@ ON_EACH_PYTHON: Sequence[tuple[str, str]] = (
     ("group-by", "group_by, each group subscribed"),
     ("multicast-16", "MulticastProcessor"),
 )
-"""The tables and ways that are measured on each Python."""
+"""The tables and ways to measure on each Python."""
 
 RXJAVA = """\
 RxJava 3 does the same work in Java, beside the same loop in Java, each case in a virtual machine of
@@ -100,7 +100,7 @@ Tables that [the report](README.md) has no room for. What is measured, and why, 
 
 
 def overview(results: Entry) -> str:
-    """The first page: the machine, the marks, the pictures, and the tables of all cases."""
+    """Return the first page: the machine, the marks, the pictures, and the tables of all cases."""
     tables, java = results["tables"], results["rxjava"]
     chief = [table for table in tables if _chief(table)]
     parts = [INTRODUCTION + SHORT, _short(tables)]
@@ -137,7 +137,7 @@ def overview(results: Entry) -> str:
 
 
 def details(results: Entry) -> str:
-    """The second page: all other tables."""
+    """Return the second page: all other tables."""
     rest = [table for table in results["tables"] if not _chief(table)]
     parts = [
         "# Benchmarks in detail\n",
@@ -149,7 +149,7 @@ def details(results: Entry) -> str:
 
 
 def rounded(value: object) -> object:
-    """The same, with four digits of each figure: more would only be noise in a difference."""
+    """Return the value with figures of four digits: more would only be noise in a difference."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, dict):
@@ -160,7 +160,7 @@ def rounded(value: object) -> object:
 
 
 def rxjava_of(table: Entry, row: Entry, java: Sequence[Entry]) -> Entry | None:
-    """What RxJava does in the same case, in the way of the same name."""
+    """Return RxJava's result in the same case, in the way of the same name."""
     for each in java:
         if row["by"] == "flow" and (each["key"], each["name"]) == (table["key"], row["name"]):
             return each
@@ -168,7 +168,7 @@ def rxjava_of(table: Entry, row: Entry, java: Sequence[Entry]) -> Entry | None:
 
 
 def _short(tables: Sequence[Entry]) -> str:
-    """The table of what a visitor asks first; a case that was not measured is left out."""
+    """Return the table of a new visitor's questions; it omits cases that were not measured."""
     by_key = {table["key"]: table for table in tables if table.get("key")}
     rows: list[tuple[str, ...]] = []
     for words, key, way, others in AT_A_GLANCE:
@@ -185,7 +185,7 @@ def _short(tables: Sequence[Entry]) -> str:
 
 
 def _beside(by_key: dict[str, Entry], keys: Sequence[str], way: str, ours: Entry, peer: str) -> str:
-    """What a peer takes, in times of the plain way, by way of this library's figure there."""
+    """Return a peer's time relative to the plain way, by way of this library's figure there."""
     for table in (by_key[key] for key in keys if key in by_key):
         here = _row(table, way)
         theirs = next((row for row in table["rows"] if row["name"].startswith(peer)), None)
@@ -214,13 +214,13 @@ def _facts(facts: dict[str, str]) -> str:
 
 
 def version_of(results: Entry) -> str:
-    """The Python of the report, as in 3.13."""
+    """Return the Python version of the report, such as 3.13."""
     said: str = results["facts"]["Python"]
     return ".".join(said.rsplit(maxsplit=1)[-1].split(".")[:2])
 
 
 def _pythons(pythons: dict[str, list[Entry]], beside: str) -> str:
-    """A row for each Python: its ratios, and its times beside those of the report's Python."""
+    """Return a row for each Python: its ratios, and its times relative to the report's Python."""
     ratios, times = (
         [(name, *(_figure(row[figure]) for row in rows)) for name, rows in pythons.items()]
         for figure in ("ratio", "time")
@@ -236,7 +236,7 @@ def _pythons(pythons: dict[str, list[Entry]], beside: str) -> str:
 
 
 def _total(tables: Sequence[Entry]) -> str:
-    """How many marks there are on both pages, and how many are met."""
+    """Return the sentence on the number of marks on both pages, and of those that are met."""
     marks = [mark for table in tables for row in table["rows"] for mark in row["marks"]]
     met = sum(mark["met"] for mark in marks)
     return (
@@ -246,14 +246,14 @@ def _total(tables: Sequence[Entry]) -> str:
 
 
 def _beside_rxjava(tables: Sequence[Entry], java: Sequence[Entry]) -> str:
-    """Where RxJava's ratio to its loop is less than the ratio here, and where it is not."""
+    """Return the table of cases beside RxJava: first those in which its ratio is smaller."""
     both = [
         (table["key"], row, theirs)
         for table in tables
         for row in table["rows"]
         if (theirs := rxjava_of(table, row, java))
     ]
-    both.sort(key=lambda each: each[1]["ratio"] <= each[2]["ratio"])  # what is missed comes first
+    both.sort(key=lambda each: each[1]["ratio"] <= each[2]["ratio"])  # missed ones come first
     met = sum(row["ratio"] <= theirs["ratio"] for _, row, theirs in both)
     rows = [
         (
@@ -295,7 +295,7 @@ def _marks(tables: Sequence[Entry], java: Sequence[Entry]) -> str:
         return ""
     headings = ("case", "way", "mark", "measured", "spread", "", "RxJava 3")
     columns = len(headings) if java else len(headings) - 1
-    rows.sort(key=lambda row: row[0])  # what is missed comes first
+    rows.sort(key=lambda row: row[0])  # missed ones come first
     met = sum(met for met, _ in rows)
     return f"{met} of {len(rows)} are met.\n\n" + _table(
         headings[:columns], [row[:columns] for _, row in rows]
@@ -303,7 +303,7 @@ def _marks(tables: Sequence[Entry], java: Sequence[Entry]) -> str:
 
 
 def _value(mark: Entry) -> str:
-    """As many digits as show on which side of the mark it is."""
+    """Return the value with enough digits to show on which side of the mark it is."""
     figure = _figure(mark["value"])
     near = abs(mark["value"] - mark["mark"]) < 0.005
     return f"{mark['value']:.3f}" if near or mark["unit"] in ("slope", "bend") else figure
@@ -340,7 +340,7 @@ def _case(table: Entry, java: Sequence[Entry]) -> str:
 
 
 def _whose(table: Entry, row: Entry) -> str:
-    """Whose a row is, and what it is compared with, if that is not the first."""
+    """Return the owner of a row, and the case it is compared with if that is not the first."""
     first = table["rows"][0]["name"]
     if row["by"] == "floor":
         return "the floor" if row["name"] == first else "a floor"
@@ -350,7 +350,7 @@ def _whose(table: Entry, row: Entry) -> str:
 
 
 def _rounds(table: Entry) -> str:
-    """How many rounds there were, and which cases had others."""
+    """Return the number of rounds, and the cases that had a different number."""
     fewer: dict[int, list[str]] = {}
     for row in table["rows"]:
         if (count := row.get("rounds", table["rounds"])) != table["rounds"]:
@@ -422,7 +422,7 @@ def _limit(mark: float) -> str:
 
 
 def _figure(value: float) -> str:
-    """Three digits or more, and no exponent."""
+    """Return a figure with at least three digits and no exponent."""
     if 0 < value < 0.1:
         return f"{value:.4f}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -435,7 +435,7 @@ def _spread(row: Entry) -> str:
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; all columns but the first are right-aligned."""
+    """Return a table; all columns but the first are right-aligned."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in (headings, *rows)]
     rule = ["---", *["--:"] * (len(headings) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])) + "\n"

@@ -1,4 +1,4 @@
-"""What the benchmarks need to run other libraries."""
+"""Helpers to run other libraries in the benchmarks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ R = TypeVar("R")
 
 
 def loose(function: Callable[..., R]) -> Callable[..., R]:
-    """The same function; aiostream says that it gives more arguments than it does."""
+    """Return the same function; aiostream declares more arguments than it passes."""
     return function
 
 
 def consumed(stream: Stream[T], on_next: Callable[[T], object]) -> None:
-    """Give what a stream of aiostream has to a callback, in a loop of its own."""
+    """Pass the items of a stream of aiostream to a callback, in its own event loop."""
 
     async def consume() -> None:
         async with stream.stream() as streamer:

@@ -22,7 +22,7 @@ LOOKS = {
     "pyspark": ("Spark by hand", "P", "#c8741c", 22),
     "rxjava": ("RxJava 3, to a loop in Java", "*", "#b8860b", 40),
 }
-"""For whoever a case is by: the label, the marker, its colour and size."""
+"""By the owner of a case: the label, the marker, its colour and size."""
 
 mpl.rcParams.update(
     {"svg.hashsalt": "flow", "svg.fonttype": "none", "font.size": 8, "axes.titlesize": 9}
@@ -30,7 +30,7 @@ mpl.rcParams.update(
 
 
 def ratios(tables: Sequence[Entry], java: Sequence[Entry], path: Path) -> None:
-    """Draw a row for each case, and a point in it for each way to do it."""
+    """Draw a row for each case, with a point for each way to do it."""
     rows = [table for table in tables if table["kind"] == "compare" and table["key"]]
     figure = Figure(figsize=(8, 1.2 + 0.26 * len(rows)), layout="constrained")
     axes = figure.subplots()
@@ -80,7 +80,7 @@ def ratios(tables: Sequence[Entry], java: Sequence[Entry], path: Path) -> None:
 
 
 def growth(tables: Sequence[Entry], path: Path) -> None:
-    """Draw a line for each case, on logarithmic axes, a field for each thing that grows."""
+    """Draw a line for each case, on logarithmic axes, in one panel for each thing that grows."""
     fields = [table for table in tables if table["kind"] == "grow"]
     if not fields:
         return

@@ -1,11 +1,11 @@
-"""Time cases on each Python in one run, and put a row for each into the report.
+"""Time cases on each Python in one run, and add a row for each to the report.
 
-    nox -s bench_pythons          makes an environment for each that is installed, and runs this
+    nox -s bench_pythons          make an environment for each installed Python, and run this
 
-In each round each Python has a process of its own. They take turns, case by case, and who goes
+In each round, each Python has its own process. They take turns, case by case, and the one that goes
 first changes from round to round. A process times a case beside its floor, in turn, as the report
-does; its times are compared with those of the Python of the report in the same round. What is kept
-is the median of all rounds.
+does; its times are compared with those of the report's Python in the same round. The result is the
+median of all rounds.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import report
 from compare import Tree
 
 ROUNDS = 7
-"""Processes of each Python."""
+"""The number of processes of each Python."""
 
 Rows = dict[str, list[dict[str, Any]]]  # Any: rounds.py says what a row is
 """The rows of all rounds, by the key of the case."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """See the module."""
+    """Run the command; see the module's docstring."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def tree_of(name: str, environment: Path) -> Tree:
-    """The packages of an environment, and its interpreter."""
+    """Return the packages of an environment, and its interpreter."""
     env = {"PYTHON_JIT": "1"} if "JIT" in name else {}
     return Tree(environment, str(environment / "bin" / "python"), env)
 
@@ -83,7 +83,7 @@ def measure(trees: dict[str, Tree], keys: Sequence[str], rounds: int) -> dict[st
 
 
 def medians(found: Rows, beside: Rows) -> list[dict[str, Any]]:
-    """Of each way, the ratio to its floor, and its time in units of that of `beside`."""
+    """Return the ratio of each way to its floor, and its time in units of that of `beside`."""
     of: list[dict[str, Any]] = []
     for key, way in pages.ON_EACH_PYTHON:
         here, there = ([row for row in each[key] if row["name"] == way] for each in (found, beside))

@@ -1,10 +1,10 @@
-"""Run all benchmarks, and write what they found: pages, pictures, and every figure as JSON.
+"""Run all benchmarks, and write the results: pages, pictures, and every figure as JSON.
 
     python benchmarks/report.py                       everything; the pages in docs/benchmarks
     python benchmarks/report.py bench_ops.py          tables on the terminal, no pages
-    python benchmarks/report.py --from results.json   the pages again, of what is recorded
+    python benchmarks/report.py --from results.json   the pages again, from recorded results
 
-RxJava is measured where java, javac and mvn are present, Spark where its script is and java.
+RxJava is measured if java, javac and mvn are present, and Spark if its script and java are.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ SCRIPTS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("growth", "--rows", "2000000", "--rounds", "7"),
     ),
 }
-"""What a full run runs, each as often as it has arguments here."""
+"""The scripts of a full run, each run once for each of its lists of arguments."""
 
 Entry = dict[str, Any]  # Any: what JSON holds; rounds.py says what that is
 
 
 def main() -> int:
-    """See the module."""
+    """Run the command; see the module's docstring."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -94,10 +94,10 @@ def main() -> int:
 
 
 def run(names: list[str], rounds: int | None) -> tuple[list[Entry], list[str]]:
-    """Run scripts in processes of their own; a script that fails does not stop the others.
+    """Run each script in its own process; a script that fails does not stop the others.
 
     Returns:
-        Their tables, and the runs that failed.
+        The tables of the scripts, and the runs that failed.
     """
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -109,7 +109,7 @@ def run(names: list[str], rounds: int | None) -> tuple[list[Entry], list[str]]:
         runs = [(name, arguments) for name in names for arguments in SCRIPTS.get(name, ONCE)]
         for name, arguments in runs:
             start = time.monotonic()
-            # One after the other: figures are worth nothing if two run at the same time.
+            # One after the other: the figures are worthless if two run at the same time.
             done = subprocess.run(
                 (sys.executable, str(HERE / name), *arguments), check=False, env=env
             )
@@ -121,14 +121,14 @@ def run(names: list[str], rounds: int | None) -> tuple[list[Entry], list[str]]:
 
 
 def known_of_pythons(folder: Path) -> Entry:
-    """What `pythons.py` has measured, which a run of this keeps."""
+    """Return what `pythons.py` has measured, which a run of this script keeps."""
     recorded = folder / "results.json"
     known: Entry = json.loads(recorded.read_text("utf-8")) if recorded.exists() else {}
     return dict(known.get("pythons", {}))
 
 
 def in_order(tables: list[Entry]) -> list[Entry]:
-    """As they come, but `multicast-4` before `multicast-16`."""
+    """Return the tables in their order, but `multicast-4` before `multicast-16`."""
     first: dict[str, int] = {}
 
     def place(index: int) -> tuple[int, int]:
@@ -148,7 +148,7 @@ def write(results: Entry, folder: Path) -> None:
 
 
 def write_pages(results: Entry, folder: Path) -> None:
-    """Write the figures, and the pages as they follow from those that are written."""
+    """Write the figures, and the pages that result from the written figures."""
     folder.mkdir(parents=True, exist_ok=True)
     kept: Any = pages.rounded(results)
     text = json.dumps(kept, ensure_ascii=False, indent=1) + "\n"
@@ -158,7 +158,7 @@ def write_pages(results: Entry, folder: Path) -> None:
 
 
 def machine() -> dict[str, str]:
-    """What a reader has to know of the machine; nothing that says whose it is."""
+    """Return what a reader has to know about the machine, but nothing about its owner."""
     facts = {
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "memory": _memory(),

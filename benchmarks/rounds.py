@@ -1,9 +1,9 @@
-"""Cases that are timed in turn, round by round: a machine that slows down slows all of them.
+"""Times cases in turn, round by round, so that a machine that slows down slows all of them.
 
-A figure is the median over the rounds. What is compared is a ratio to the case that is the floor:
-the median of the ratios of each round, so that what slowed down both of them is in neither.
-What is printed is also recorded, a line of JSON for each table, in the file that the environment
-names by `FLOW_BENCH_RECORD`: `report.py` makes its pages of that.
+A figure is the median over the rounds. Comparisons use the ratio to the case that is the floor: the
+median of the ratios of each round, so that anything that slows down both cancels out.
+Each printed table is also recorded as a line of JSON, in the file that the environment variable
+`FLOW_BENCH_RECORD` names: `report.py` makes its pages from that file.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from rich.table import Table
 
 PEERS = ("reactivex", "aiostream", "streamable", "streamz")
 ENOUGH = 7
-"""How many rounds a figure takes at least."""
+"""The least number of rounds for a figure."""
 MANY = 21
-"""How many it takes where work is short and its mark is near to what it takes."""
+"""The rounds for short work whose mark is near to its actual time."""
 LAST = 3
-"""How many of the largest sizes say how something grows at its end."""
+"""The number of largest sizes that determine the growth at the end."""
 BEND = 0.05
-"""How much the slope at the end may be above the floor's."""
+"""The most by which the slope at the end may exceed the floor's."""
 ITEM = int("1000000007")
-"""The one item that fills a store. A small integer may be immortal, and then nobody counts it."""
+"""The one item that fills a store; a small one may be immortal, without a reference count."""
 
 
 @dataclass
 class Settings:
-    """What a caller of whole scripts may change; see `guard.py`."""
+    """The settings that a caller of whole scripts may change; see `guard.py`."""
 
     rounds: int | None = None
-    """How many rounds all tables take, or None for what each says. For a quick look, the
-    environment has `FLOW_BENCH_ROUNDS`."""
+    """The number of rounds of all tables, or None for each table's own number. For a quick look,
+    set the environment variable `FLOW_BENCH_ROUNDS`."""
     peers: bool = True
-    """Whether other libraries are timed."""
+    """True if other libraries are timed."""
     quiet: bool = False
-    """Whether tables are not printed."""
+    """True if tables are not printed."""
 
 
 settings = Settings(int(os.environ.get("FLOW_BENCH_ROUNDS", "0")) or None)
 
 tables: list[dict[str, object]] = []
-"""What was recorded in this process."""
+"""The tables that were recorded in this process."""
 
 
 @dataclass
@@ -63,23 +63,23 @@ class Case:
     name: str
     work: Callable[[], object]
     mark: float | None = None
-    """The ratio to the floor that it must not exceed, or None if it is there to compare."""
+    """The ratio to the floor that it must not exceed, or None if it is only for comparison."""
     mark_us: float | None = None
     """The microseconds per item that it must not exceed, or None."""
     times: list[float] = field(default_factory=list[float])
     by: str = "flow"
-    """Whose it is: "flow", "python", "pyspark", or one of `PEERS`."""
+    """The owner: "flow", "python", "pyspark", or one of `PEERS`."""
     beside: str | None = None
-    """The name of the case that is its floor, or None if that is the floor of all."""
+    """The name of the case that is its floor, or None for the common floor."""
     every: int = 1
-    """In how many rounds it is timed once: more for what is slow and has no mark."""
+    """It is timed once in this many rounds: more than 1 if it is slow and has no mark."""
 
     @property
     def median(self) -> float:
         return statistics.median(self.times)
 
     def marks(self, ratio: float, items: int) -> list[dict[str, object]]:
-        """What it is held to: the mark, the value, the unit of both, and whether it was met."""
+        """Return its marks: each mark, the value, the unit of both, and whether it was met."""
         marks: list[dict[str, object]] = []
         if self.mark is not None:
             met = ratio <= self.mark
@@ -94,7 +94,7 @@ class Case:
         return marks
 
     def verdict(self, ratio: float, items: int) -> str:
-        """Its marks, each with whether it was met."""
+        """Return its marks as text, each with a sign that says whether it was met."""
         return ", ".join(
             f"{'≤' if mark['met'] else '>'} {mark['mark']}{'' if mark['unit'] == '×' else ' µs'}"
             for mark in self.marks(ratio, items)
@@ -102,35 +102,35 @@ class Case:
 
 
 def floor_of(case: Case, cases: Sequence[Case]) -> Case:
-    """What a case is compared with: the one that it names, or the first."""
+    """Return the case that a case is compared with: the one that it names, or the first."""
     if case.beside is None:
         return cases[0]
     return next(each for each in cases if each.name == case.beside)
 
 
 def by_round(case: Case, cases: Sequence[Case]) -> list[float]:
-    """The ratio of a case to its floor, in each round that both were timed in."""
+    """Return the ratio of a case to its floor, in each round in which both were timed."""
     return ratios(case.times, floor_of(case, cases).times, case.every)
 
 
 def ratios(times: Sequence[float], of_floor: Sequence[float], every: int = 1) -> list[float]:
-    """What `times` are of those of a floor that were taken in the same rounds.
+    """Return the ratios of `times` to those of a floor in the same rounds.
 
     Args:
-        times: of a case.
-        of_floor: of its floor, in each round.
-        every: in how many rounds the case was timed once.
+        times: the times of a case.
+        of_floor: the times of its floor, in each round.
+        every: the number of rounds in which the case was timed once.
     """
     return [one / other for one, other in zip(times, of_floor[::every], strict=True)]
 
 
 def python(name: str, work: Callable[[], object]) -> Case:
-    """A case that needs no library."""
+    """Return a case that needs no library."""
     return Case(name, work, by="python")
 
 
 def peer(name: str, work: Callable[[], object]) -> Case:
-    """A case of the library that the name begins with."""
+    """Return a case of the library whose name `name` begins with."""
     by = name.partition(",")[0]
     if by not in PEERS:
         raise ValueError(f"{name} begins with none of {PEERS}")
@@ -151,16 +151,16 @@ def compare(
     """Time the cases in turn and print a table; the first case is the floor.
 
     Args:
-        title: what all cases do.
+        title: the work that all cases do.
         cases: the first is the floor, 1.0 by definition, of all that name no other.
-        items: how many items one run handles.
+        items: the number of items that one run handles.
         rounds: how often each case is timed; one more round goes first and is not counted. Other
-            libraries, which are slow, are timed in as many as are `ENOUGH`.
+            libraries, which are slow, are timed in `ENOUGH` rounds.
         clock: CPU seconds of the process by default; `time.perf_counter` where work waits.
-        same: what of a result must be equal in all cases, in each round.
-        unit: what an item is called in the table.
-        plural: what several are called, if an s is not all it takes.
-        key: what the report and the guard know the table by; None leaves it to the details.
+        same: extracts the part of a result that must be equal in all cases, in each round.
+        unit: the name of an item in the table.
+        plural: the plural of `unit`, if it is not formed by an s.
+        key: the table's name in the report and the guard; None leaves it to the details.
 
     Returns:
         The ratio of each case to its floor, by name.
@@ -193,7 +193,7 @@ def compare(
 
 @dataclass
 class Pair:
-    """The same work done in two ways, of which the first must not lose."""
+    """The same work done in two ways, of which the first must not be slower."""
 
     name: str
     first: Callable[[], object]
@@ -213,10 +213,10 @@ def versus(
     """Time pairs in turn and print a row for each.
 
     Args:
-        title: what all of them do; in each round all results must be equal.
+        title: the work that all pairs do; in each round all results must be equal.
         pairs: each has its own ratio.
-        items: how many items one run handles.
-        ways: what the first and the second of each pair are called.
+        items: the number of items that one run handles.
+        ways: the names of the first and the second way of each pair.
         rounds: as in `compare`.
         clock: as in `compare`.
 
@@ -265,7 +265,7 @@ def versus(
 
 @dataclass
 class Curve:
-    """Work that comes in sizes."""
+    """Work that is done in several sizes."""
 
     name: str
     work: Callable[[int], object]
@@ -284,23 +284,23 @@ def grow(
 ) -> dict[str, float]:
     """Time each curve at each size, in turn, and print how the time grows.
 
-    A small size is run so often that it handles as much as the largest: noise is the same for all.
-    Who has a mark for its slope has one for the end of it, too: a line through all sizes does not
-    show that the last ones bend upwards. What the floor's line does there is taken off, since more
-    items than a cache holds make anything slower.
+    A small size runs so often that it handles as many items as the largest, so that the noise is
+    the same for all. A curve with a mark for its slope also has one for its end, because a line through
+    all sizes does not show that the last ones bend upwards. The floor's slope at the end is
+    subtracted, since more items than a cache holds make any work slower.
 
     Args:
-        title: what all of them do.
+        title: the work that all curves do.
         curves: their results must be equal, size by size, each time; the first is the floor.
-        axis: what there are more and more of.
-        sizes: how many, from few to many.
+        axis: the thing whose number grows.
+        sizes: the numbers of it, ascending.
         rounds: as in `compare`.
         times: how often the largest size is run in a round; more where single runs differ.
         clock: as in `compare`.
 
     Returns:
-        The slope of each curve by name: that of the straight line nearest to its points, in the
-        middle of those of all rounds.
+        The slope of each curve by name: that of the straight line nearest to its points, as the
+        median of all rounds.
     """
     rounds = settings.rounds or rounds
     expected: dict[int, object] = {}
@@ -319,7 +319,7 @@ def grow(
                 seconds.setdefault((curve.name, size), []).append((clock() - start) / repeats)
                 results = [("the floor", expected[size]), *((curve.name, each) for each in found)]
                 _same(f"{title}, {size:,} {axis}", results)
-    table = Table(title=f"{title}: µs for so many {axis}", title_justify="left")
+    table = Table(title=f"{title}: µs by number of {axis}", title_justify="left")
     for heading in ("case", *(f"{size:,}" for size in sizes), "slope", "spread", "mark", "end", ""):
         table.add_column(heading, justify="left" if heading == "case" else "right")
     floor = [seconds[curves[0].name, size] for size in sizes]
@@ -375,33 +375,33 @@ class Store:
 
     name: str
     fill: Callable[[int], object]
-    """Given a number of items, keep so many, and give what holds them."""
+    """Keeps the given number of items, and returns the object that holds them."""
     mark: float | None = None
     """The bytes per item that it must not exceed, or None."""
     by: str = "flow"
     """As in `Case`."""
     of: Sequence[object] = (ITEM,)
-    """What it is filled with: the same one again and again, or as many as it is to keep."""
+    """The items to fill it with: one for all, or as many as it is to keep."""
     free: Callable[[Any], object] = lambda _: None
-    """What ends it, given what `fill` gave, if it does not end when nobody holds it."""
+    """Ends it, given the result of `fill`, if it does not end when no reference to it remains."""
 
 
 def weigh(title: str, *stores: Store, items: int = 50_000, unit: str = "item") -> dict[str, float]:
-    """Print how many bytes are kept for each item beside the item itself.
+    """Print how many bytes are kept for each item, besides the item itself.
 
-    The references to what a store is filled with are counted: an empty one weighs little.
+    The function counts the references to the items, because an empty store would weigh little.
 
     Args:
-        title: what all of them do.
+        title: the work that all stores do.
         stores: each is filled once.
-        items: how many are kept.
-        unit: what holds an item, where that is what weighs.
+        items: the number of items to keep.
+        unit: the name of the object that holds an item, if its weight is what counts.
 
     Returns:
         The bytes for each item, by name.
 
     Raises:
-        AssertionError: if a store does not hold as many as it was told to keep.
+        AssertionError: if a store does not hold as many items as it should keep.
     """
     table = Table(title=title, title_justify="left")
     for heading in ("case", f"bytes / {unit}", "mark"):
@@ -409,7 +409,7 @@ def weigh(title: str, *stores: Store, items: int = 50_000, unit: str = "item") -
     found: dict[str, float] = {}
     rows: list[dict[str, object]] = []
     for store in stores:
-        store.free(store.fill(10))  # what is made once, for all
+        store.free(store.fill(10))  # create what all of them share
         gc.collect()
         references = _references(store.of)
         tracemalloc.start()
@@ -442,7 +442,7 @@ def weigh(title: str, *stores: Store, items: int = 50_000, unit: str = "item") -
 
 
 def _references(items: Sequence[object]) -> int:
-    """How often all of them are referred to, from anywhere."""
+    """Return the number of references to all items, from anywhere."""
     return sum(map(sys.getrefcount, items))
 
 
@@ -451,7 +451,7 @@ def _medians(of: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _end(sizes: Sequence[int], seconds: Sequence[float], floor: Sequence[float]) -> float:
-    """How much steeper than the floor something is at its end."""
+    """Return how much steeper a curve is than the floor at its end."""
     return _slope(sizes[-LAST:], seconds[-LAST:]) - _slope(sizes[-LAST:], floor[-LAST:])
 
 
@@ -476,7 +476,7 @@ def _time(
     clock: Callable[[], float],
     same: Callable[[object], object],
 ) -> None:
-    """Run each case once, then all of them `rounds` times in turn; compare what each round gave."""
+    """Run each case once, then all of them `rounds` times in turn; compare each round's results."""
     _same(title, [(case.name, same(case.work())) for case in cases])
     for number in range(rounds):
         results: list[tuple[str, object]] = []
@@ -510,7 +510,7 @@ def record_cases(
     clock: Callable[[], float],
     unit: str = "item",
 ) -> None:
-    """Add a table of cases that were timed; see `compare` for the arguments."""
+    """Record a table of cases that were timed; see `compare` for the arguments."""
     floors = {id(floor_of(case, cases)) for case in cases}
     rows: list[dict[str, object]] = []
     for case in cases:
@@ -542,14 +542,14 @@ def record(
     clock: Callable[[], float] | None = None,
     **more: object,
 ) -> None:
-    """Add a table to the file that the environment names, if it names one.
+    """Record a table, also in the file that the environment names, if it names one.
 
     Args:
-        kind: the function that has printed it.
+        kind: the function that printed it.
         title: its title.
         key: as in `compare`.
-        rows: what `report.py` reads: a name, whose it is, figures, and marks.
-        clock: what was timed.
+        rows: the rows for `report.py`: a name, an owner, figures, and marks.
+        clock: the clock that was used.
         more: anything else that a reader has to know.
     """
     entry: dict[str, object] = {

@@ -1,7 +1,7 @@
-"""RxJava 3 beside plain Java loops: the cases of `java/`, each in a virtual machine of its own.
+"""RxJava 3 beside plain Java loops: the cases of `java/`, each in its own virtual machine.
 
-Its ratio to the loop is what the ratios of this library are held against; microseconds of two
-languages say nothing.
+This library's ratios are compared with RxJava's ratio to its loop; microseconds in two languages
+are not comparable.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["measure", "missing"]
 
 OPTIONS = ("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 LIMIT_S = 300
-"""A case takes some seconds; one that takes so long hangs."""
+"""A case takes some seconds; one that takes this long has hung."""
 
 
 def missing() -> list[str]:
-    """What the machine lacks, by name."""
+    """Return the names of the tools that the machine lacks."""
     return list(missing_tools(()))
 
 
@@ -38,10 +38,10 @@ def measure(cache: Path, rounds: int) -> list[dict[str, object]]:
         rounds: how often each case is timed once it is warm.
 
     Returns:
-        For each its key, its name, nanoseconds, and its ratio to the loop.
+        The key of each case, its name, its nanoseconds, and its ratio to the loop.
 
     Raises:
-        subprocess.SubprocessError: if one fails, or hangs.
+        subprocess.SubprocessError: if a case fails or hangs.
     """
     classpath = os.pathsep.join(prepare(HERE, cache).classpath)
     command = (shutil.which("java") or "java", *OPTIONS, "-cp", classpath, "flow.bench.Bench")
