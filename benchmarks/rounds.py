@@ -285,8 +285,8 @@ def grow(
     """Time each curve at each size, in turn, and print how the time grows.
 
     A small size runs so often that it handles as many items as the largest, so that the noise is
-    the same for all. A curve with a mark for its slope also has one for its end, because a line through
-    all sizes does not show that the last ones bend upwards. The floor's slope at the end is
+    the same for all. A curve with a mark for its slope also has one for its end, because a line
+    through all sizes does not show that the last ones bend upwards. The floor's slope at the end is
     subtracted, since more items than a cache holds make any work slower.
 
     Args:

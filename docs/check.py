@@ -1,9 +1,10 @@
-"""Check what users read of the source: docstrings, signatures, slots, and typing tests.
+"""Check the parts of the source that users read: docstrings, signatures, slots, typing tests.
 
-    python docs/check.py    print what is wrong, as path:line, and fail if anything is
+    python docs/check.py    print the problems, as path:line, and fail if there are any
 
-Files are parsed and nothing is imported, so it needs only Python. Public is what `__all__` names
-in a package, or in a module directly below one, with the members that its classes have or inherit.
+Files are parsed and nothing is imported, so it needs only Python. A name is public if `__all__`
+lists it in a package, or in a module directly below one, as are the members that public classes
+have or inherit.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ FLUENT: Final = "packages/flow-core/typing_tests/stages.py"
 PLUGGED: Final = "packages/flow-core/typing_tests/surface.py"
 PLUGGED_SPARK: Final = "packages/flow-core/typing_tests/surface_spark.py"
 SURFACE: Final = "flow_core.surface."
-"""The modules of the methods that other packages execute; the functions are there."""
+"""The modules of the methods that other packages execute; those packages have the functions."""
 
 ALSO_PUBLIC: Final = frozenset({"flow_core.sources.files"})
-"""A module further down that users import from."""
+"""Modules at a deeper level that users import from."""
 
 OTHER_STAGES: Final = frozenset({"stage"})
-"""Functions of `flow_core.operators` that give a stage and have no template of their name."""
+"""Functions of `flow_core.operators` that return a stage without a template of that name."""
 
 PLAIN_SOURCES: Final = frozenset(
     {
@@ -42,30 +43,30 @@ PLAIN_SOURCES: Final = frozenset(
         *("from_dataframe", "from_stream", "union"),
     }
 )
-"""Sources that only iterate: an item is made when it is requested, by the thread that requests."""
+"""Sources that only iterate: the requesting thread makes each item when it is requested."""
 
 OPEN: Final = frozenset({"EmittingObserver", "ProcessorSubject"})
-"""Classes whose instances have a `__dict__`, because their bases in reactivex have."""
+"""Classes whose instances have a `__dict__`, because their bases in reactivex have one."""
 
 SLOTTED: Final = frozenset({"ABC", "Generic", "NamedTuple", "Protocol", "object"})
-"""Bases from the standard library that leave an instance without a `__dict__`."""
+"""Bases from the standard library that do not give an instance a `__dict__`."""
 
 ROLES: Final = ({"request", "cancel"}, {"on_next", "on_error"}, {"dispose", "disposed"})
-"""What exists per subscription has the methods of one of these."""
+"""Sets of methods: a class that exists per subscription has all methods of one of them."""
 
 GIVES_FLOW: Final = re.compile(r"(Operator\[.*)?\b(\w*Flow|Connectable)\[")
-"""The annotation of what makes a flow or an operator, and no sink."""
+"""Matches the return annotation of functions that make a flow or an operator, not a sink."""
 
 ENUMS: Final = frozenset({"Enum", "Flag", "IntEnum", "IntFlag", "StrEnum"})
 
 MIN_SUMMARY: Final = len("The value.")
-"""Characters that a summary has at least."""
+"""The least number of characters of a summary."""
 
 SPOKEN_OF: Final = {"demand": "demand|request", "threads": "thread|loop", "fusion": "fus(e|ion)"}
-"""What the text about an operator has to mention, and the words that do."""
+"""The topics that an operator's documentation must mention, and the words that do so."""
 
 RULE: Final = re.compile(r"§\d+\.\d+|\b[ACFMOPX]\d\d\b")
-"""The id of a rule: of a section of the specification, or of an article."""
+"""Matches the id of a rule: a section of the specification, or an article."""
 
 MENTIONING: Final = ("packages", "tests", "tck", "oracle")
 """Folders whose files may mention rules."""
@@ -74,7 +75,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Finding(NamedTuple):
-    """Something that is wrong, where, and what to do."""
+    """A problem, its location, and what to do about it."""
 
     path: Path
     line: int
@@ -83,7 +84,7 @@ class Finding(NamedTuple):
 
 @dataclass(eq=False)
 class Module:
-    """A parsed file, and what its names stand for."""
+    """A parsed file, and the meaning of its names."""
 
     name: str
     path: Path
@@ -112,14 +113,14 @@ class Module:
 
     @cached_property
     def public(self) -> list[str]:
-        """What `__all__` names."""
+        """The names in `__all__`."""
         listed = getattr(self.defined.get("__all__"), "value", None)
         elements = listed.elts if isinstance(listed, ast.List | ast.Tuple) else []
         return [str(each.value) for each in elements if isinstance(each, ast.Constant)]
 
     @property
     def is_public(self) -> bool:
-        """Whether users import from here."""
+        """True if users import from this module."""
         _, *path = self.name.split(".")
         private = any(part.startswith("_") for part in path)
         is_package = self.path.name == "__init__.py"
@@ -146,7 +147,7 @@ class Library:
     """The sources of all packages below a folder.
 
     Args:
-        root: has a folder `packages`.
+        root: the folder that contains `packages`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -160,7 +161,7 @@ class Library:
         self._bases: dict[ast.ClassDef, list[Thing]] = {}
 
     def find(self, path: str) -> Thing | Module | None:
-        """What ``package.module.name`` is, wherever it is defined."""
+        """Return the object that ``package.module.name`` names, wherever it is defined."""
         if path in self.modules:
             return self.modules[path]
         before, _, name = path.rpartition(".")
@@ -170,7 +171,7 @@ class Library:
         return self.named(holder, name) if holder else None
 
     def named(self, module: Module, name: str) -> Thing | Module | None:
-        """What a name, with dots perhaps, stands for in a module."""
+        """Return the object for which a name, possibly with dots, stands in a module."""
         first, _, rest = name.partition(".")
         node = module.defined.get(first)
         found: Thing | Module | None = None
@@ -185,7 +186,7 @@ class Library:
         return self.members(found).get(rest)
 
     def bases(self, cls: Thing) -> list[Thing]:
-        """The class itself, and those it derives from that are defined in the packages."""
+        """Return the class itself, and its bases that are defined in the packages."""
         assert isinstance(cls.node, ast.ClassDef)
         if cls.node not in self._bases:
             found: dict[ast.AST, Thing] = {cls.node: cls}
@@ -197,7 +198,7 @@ class Library:
         return self._bases[cls.node]
 
     def foreign(self, cls: Thing) -> set[str]:
-        """The names of the bases that are defined elsewhere."""
+        """Return the names of the bases that are defined elsewhere."""
         return {
             name
             for each in self.bases(cls)
@@ -206,7 +207,7 @@ class Library:
         }
 
     def members(self, cls: Thing) -> dict[str, Thing]:
-        """The methods and properties of a class, inherited ones too."""
+        """Return the methods and properties of a class, including inherited ones."""
         found: dict[str, Thing] = {}
         for base in self.bases(cls):
             for name, node in defined_in(base.node.body).items():
@@ -215,13 +216,13 @@ class Library:
         return found
 
     def public_members(self, cls: Thing) -> dict[str, Thing]:
-        """The methods and properties that users call."""
+        """Return the methods and properties that users call."""
         members = self.members(cls)
         return {name: member for name, member in members.items() if not name.startswith("_")}
 
     @cached_property
     def things(self) -> list[Thing]:
-        """Everything that is public."""
+        """All public functions, classes and members."""
         found: dict[ast.stmt, Thing] = {}
         for module in self.modules.values():
             for name in module.public if module.is_public else ():
@@ -235,7 +236,7 @@ class Library:
 
     @cached_property
     def classes(self) -> list[Thing]:
-        """All classes, the private ones too."""
+        """All classes, including private ones."""
         return [
             Thing(module, node)
             for module in self.modules.values()
@@ -250,7 +251,7 @@ class Library:
         return self.public_members(flow) if isinstance(flow, Thing) else {}
 
     def text(self, thing: Thing) -> str:
-        """The documentation, which may be inherited."""
+        """Return the documentation, which may be inherited."""
         alike = [thing]
         if thing.owner:
             every = (defined_in(base.node.body) for base in self.bases(thing.owner))
@@ -261,7 +262,7 @@ class Library:
         return next(filter(None, (ast.get_docstring(each.node) for each in alike)), "")
 
     def referred(self, thing: Thing) -> list[str]:
-        """The texts of what the documentation says to see."""
+        """Return the texts of the objects to which the documentation refers."""
         text = self.text(thing)
         names = re.findall(r"\b(?:[Ss]ee|[Aa]s|[Aa]s with|It is) `([\w.]+)`", text)
         holders = self.members(thing.owner) if thing.owner else {}
@@ -275,7 +276,7 @@ class Library:
 
 
 def unconditioned(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body, those under `if` and `try` among them."""
+    """Yield the statements of a body, including those under `if` and `try`."""
     for statement in body:
         yield statement
         match statement:
@@ -287,7 +288,7 @@ def unconditioned(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def defined_in(body: Iterable[ast.stmt]) -> dict[str, ast.ClassDef | Function]:
-    """The functions and classes of a body by name; of overloads what implements them."""
+    """Return the functions and classes of a body by name; for overloads, the implementation."""
     found: dict[str, ast.ClassDef | Function] = {}
     for node in body:
         match node:
@@ -304,7 +305,7 @@ def is_setter(node: ast.ClassDef | Function) -> bool:
 
 
 def decorators(node: ast.ClassDef | Function) -> dict[str, ast.expr]:
-    """The last parts of the names of what decorates a function or a class."""
+    """Return the decorators of a function or a class, by the last part of their names."""
     called = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
     names = [ast.unparse(each).rpartition(".")[2] for each in called]
     return dict(zip(names, node.decorator_list, strict=True))
@@ -316,7 +317,7 @@ def base_names(node: ast.AST) -> list[str]:
 
 
 def overloads(thing: Thing) -> list[Function]:
-    """The signatures that type checkers choose from."""
+    """Return the signatures from which type checkers choose."""
     body = thing.owner.node.body if thing.owner else thing.module.statements
     return [
         node
@@ -331,7 +332,7 @@ def overloads(thing: Thing) -> list[Function]:
 
 
 def no_summary(library: Library) -> Iterator[Finding]:
-    """A public thing says in one line what it is for."""
+    """Check that each public object says its purpose in one line."""
     for thing in library.things:
         first = library.text(thing).partition("\n")[0]
         if len(first) < MIN_SUMMARY:
@@ -343,7 +344,7 @@ def no_summary(library: Library) -> Iterator[Finding]:
 
 
 def rules_by_their_ids(library: Library) -> Iterator[Finding]:
-    """A public docstring says what holds, and not the id of a rule; but for the kit's, of rules."""
+    """Check that public docstrings name no rules by their ids; only the testing kit's may."""
     for thing in library.things:
         if not thing.module.name.startswith("flow_testing"):
             for rule in RULE.findall(library.text(thing)):
@@ -351,7 +352,7 @@ def rules_by_their_ids(library: Library) -> Iterator[Finding]:
 
 
 def untold_parameters(library: Library) -> Iterator[Finding]:
-    """Each is under ``Args:``, or its name is in the text, where that says all there is to say."""
+    """Check that each parameter is under ``Args:``, or that the text mentions its name."""
     for thing in library.things:
         text = library.text(thing)
         if is_told_elsewhere(thing, text) or text.startswith("`Flow"):
@@ -370,13 +371,13 @@ def untold_parameters(library: Library) -> Iterator[Finding]:
 
 
 def is_told_elsewhere(thing: Thing, text: str) -> bool:
-    """Whether the rest is in the docstring of what it refers to, or of the method it overrides."""
+    """Return whether another docstring has the rest: a referenced or an overridden one."""
     overrides = isinstance(thing.node, Function) and "override" in decorators(thing.node)
     return overrides or re.match(r"(As|See) `", text) is not None
 
 
 def is_described_otherwise(library: Library, cls: Thing) -> bool:
-    """Whether nobody calls the class, or its bases tell how: protocols, enums and errors."""
+    """Return whether users never call the class, or its bases say how: protocol, enum, error."""
     foreign = library.foreign(cls)
     return (
         "Protocol" in base_names(cls.node)
@@ -386,7 +387,7 @@ def is_described_otherwise(library: Library, cls: Thing) -> bool:
 
 
 def described_fields(cls: ast.ClassDef) -> list[str]:
-    """The fields that have a docstring of their own beneath them."""
+    """Return the fields that have their own docstring beneath them."""
     return [
         ast.unparse(annotated.target)
         for annotated, text in itertools.pairwise(cls.body)
@@ -395,7 +396,7 @@ def described_fields(cls: ast.ClassDef) -> list[str]:
 
 
 def parameters(library: Library, thing: Thing) -> list[str]:
-    """What a caller may name. The text has other words for what has no name for the caller."""
+    """Return the parameters that a caller may name; the text describes the others in words."""
     names: Iterable[str] = ()
     if isinstance(thing.node, Function):
         names = parameters_of(thing.node)
@@ -416,7 +417,7 @@ def parameters_of(function: Function) -> list[str]:
 
 
 def fields(cls: ast.AST) -> list[str]:
-    """The fields that a dataclass or a named tuple takes."""
+    """Return the fields that a dataclass or a named tuple takes."""
     return [
         each.target.id
         for each in (cls.body if isinstance(cls, ast.ClassDef) else ())
@@ -428,13 +429,13 @@ def fields(cls: ast.AST) -> list[str]:
 
 
 def unnamed_errors(library: Library) -> Iterator[Finding]:
-    """Not a TypeError, which the types tell, nor what the testing kit is there to raise."""
+    """Check that docstrings name the errors: no TypeError, nor those the kit's tests raise."""
     for thing in library.things:
         text = library.text(thing)
         if not isinstance(thing.node, Function) or is_told_elsewhere(thing, text):
             continue
         if thing.node.name.startswith("test_"):
-            continue  # of the kit
+            continue  # a test of the kit
         if thing.owner:
             text += library.text(thing.owner)
         errors = raised(thing.node) - {"TypeError", "AssertionError", "NotImplementedError"}
@@ -444,7 +445,7 @@ def unnamed_errors(library: Library) -> Iterator[Finding]:
 
 
 def raised(function: Function) -> set[str]:
-    """The names of the errors that a function raises itself, but for those it hands on."""
+    """Return the names of the errors that a function itself raises, not those it passes on."""
     inner = [
         node
         for node in ast.walk(function)
@@ -462,7 +463,7 @@ def raised(function: Function) -> set[str]:
 
 
 def silent_about_stages(library: Library) -> Iterator[Finding]:
-    """What is the same for all stages is said once, by their package."""
+    """Check that the package of the stages describes what is the same for all of them."""
     if module := library.modules.get("flow_core.stages"):
         text = ast.get_docstring(module.tree) or ""
         for word in ("Demand:", "Thread:", "Fusion:", "Errors:"):
@@ -475,7 +476,7 @@ def silent_about_stages(library: Library) -> Iterator[Finding]:
 
 
 def silent_operators(library: Library) -> Iterator[Finding]:
-    """Operators that are not stages, and sources that do not only iterate."""
+    """Check that other operators, and sources that do not only iterate, cover each topic."""
     for thing in operators_and_sources(library):
         told = [library.text(thing), *library.referred(thing)]
         text = "\n".join(told).lower()
@@ -485,14 +486,14 @@ def silent_operators(library: Library) -> Iterator[Finding]:
 
 
 def operators_and_sources(library: Library) -> Iterator[Thing]:
-    """Those that have to speak of demand, threads and fusion, each where its text is."""
+    """Yield the operators and sources whose documentation must cover demand, threads and fusion."""
     ours = {OPERATORS, SOURCES}
     names = {
         name for module in ours & library.modules.keys() for name in library.modules[module].public
     }
     for module in library.modules.values():
         if "flow_operators" in module.defined or "flow_sources" in module.defined:
-            # A record names its function, or says which it is.
+            # A record names its function, or refers to it.
             for each in ast.walk(module.tree):
                 match each:
                     case ast.Constant(value=str(name)) | ast.Attribute(attr=name):
@@ -509,7 +510,7 @@ def operators_and_sources(library: Library) -> Iterator[Thing]:
 
 
 def stage_names(library: Library) -> Iterator[str]:
-    """The names that templates have."""
+    """Yield the names of the templates."""
     for module in library.modules.values():
         if module.name.startswith("flow_core.stages."):
             for node in ast.walk(module.tree):
@@ -524,7 +525,7 @@ def stage_names(library: Library) -> Iterator[str]:
 
 
 def vague_parameters(library: Library) -> Iterator[Finding]:
-    """A pipeline in TOML knows the function alone: what fits Any is given as the file has it."""
+    """Check for vague Any parameters: a TOML pipeline only knows the function itself."""
     methods = [
         method
         for method in library.methods.values()
@@ -569,7 +570,7 @@ def is_type_variable(library: Library, module: Module, name: str) -> bool:
 
 
 def unasserted_types(library: Library) -> Iterator[Finding]:
-    """The typing tests assert the type of each method of `Flow`."""
+    """Check that the typing tests assert the type of each method of `Flow`."""
     for name, method in library.methods.items():
         module = method.module.name
         plugged = PLUGGED_SPARK if module == f"{SURFACE}spark" else PLUGGED
@@ -580,7 +581,7 @@ def unasserted_types(library: Library) -> Iterator[Finding]:
 
 @cache
 def asserted(file: Path) -> set[str]:
-    """The names used under assert_type, as an attribute of a flow."""
+    """Return the names used within assert_type as an attribute of a flow."""
     return {
         part.attr
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
@@ -591,7 +592,7 @@ def asserted(file: Path) -> set[str]:
 
 
 def unseen_mistakes(library: Library) -> Iterator[Finding]:
-    """Both checkers find each mistake of the typing tests."""
+    """Check that both type checkers find each mistake of the typing tests."""
     path = library.root / FLUENT
     lines = path.read_text("utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("def mistakes("))
@@ -603,11 +604,11 @@ def unseen_mistakes(library: Library) -> Iterator[Finding]:
             yield Finding(path, number, text)
 
 
-# -- what exists per subscription
+# -- classes that exist per subscription
 
 
 def open_classes(library: Library) -> Iterator[Finding]:
-    """A class that exists per subscription is final, or extended here, and has only slots."""
+    """Check that classes that exist per subscription have only slots and are final or extended."""
     extended = {base.node for cls in library.classes for base in library.bases(cls)[1:]}
     for cls in per_subscription(library):
         for base in library.bases(cls):
@@ -626,7 +627,7 @@ def open_classes(library: Library) -> Iterator[Finding]:
 
 
 def per_subscription(library: Library) -> Iterator[Thing]:
-    """The classes of subscribers and subscriptions that instances are made of."""
+    """Yield the classes of subscribers and subscriptions that have instances."""
     for cls in library.classes:
         if cls.module.name.startswith("flow_testing"):
             continue  # made to be extended
@@ -655,7 +656,7 @@ def has_slots(cls: ast.AST) -> bool:
 
 
 def unknown_rules(library: Library) -> Iterator[Finding]:
-    """A rule that a file of the repository mentions by its id is defined in docs/rules.md."""
+    """Check that docs/rules.md defines each rule that a file mentions by its id."""
     page = library.root / "docs" / "rules.md"
     text = page.read_text("utf-8") if page.exists() else ""
     defined = set(re.findall(r"^\| (\S+) \|", text, re.MULTILINE))
@@ -684,14 +685,14 @@ CHECKS: Final[tuple[Callable[[Library], Iterator[Finding]], ...]] = (
 
 
 def findings(root: Path) -> list[str]:
-    """What is wrong in the packages below a folder, as lines for a reader."""
+    """Return the problems in the packages below a folder, as lines for a reader."""
     library = Library(root)
     found = sorted({finding for check in CHECKS for finding in check(library)})
     return [f"{each.path.relative_to(root)}:{each.line}: {each.text}" for each in found]
 
 
 def main() -> int:
-    """Print what is wrong; 1 if there is anything."""
+    """Print the problems; return 1 if there are any."""
     found = findings(ROOT)
     print(*found, sep="\n") if found else print("Nothing is wrong with docstrings and signatures.")
     return bool(found)

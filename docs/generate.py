@@ -1,12 +1,12 @@
-"""Write pages out of the registry, checked against running objects, and of the table of words.
+"""Write pages from the registry, checked against running objects, and from the table of names.
 
     python docs/generate.py            write operators.md, fusion-matrix.md and rxpy.md
     python docs/generate.py --check    fail if a page is not what would be written
 
 Every operator and source that the packages in `PACKAGES` register is made with sample arguments and
-subscribed to, behind upstreams that grant each kind of fusion, by a subscriber that asks for each.
-A record that says something else than what happens then is an error. What is registered later
-appears by itself; what cannot be made of the types of its parameters needs a line in `SAMPLES`.
+subscribed to, with upstreams that grant each kind of fusion, by a subscriber that requests each.
+If a record says something else than what then happens, that is an error. A new operator appears
+by itself; it needs a line in `SAMPLES` if its arguments do not follow from the parameters' types.
 """
 
 from __future__ import annotations
@@ -51,27 +51,27 @@ PROCESSORS: Final = ("flow_multicast",)
 
 FOLDER: Final = Path(__file__).parent
 
-_AnyFlow = Flow[Any]  # Any: the items are of no matter
+_AnyFlow = Flow[Any]  # Any: the items do not matter
 _Args = tuple[Any, ...]
 
 
 def anything(*_: object) -> Any:  # Any: it stands for every function
-    """A function for every parameter that takes one. Fusion is agreed on before any is called."""
+    """Stand for every function argument: fusion is negotiated before any function is called."""
     return 1
 
 
 async def awaited(*_: object) -> int:
-    """A coroutine function, as `anything` is a function."""
+    """Stand for every coroutine function, as `anything` does for functions."""
     return 1
 
 
 def inline(task: Callable[[], object]) -> None:
-    """An executor that runs a task at once."""
+    """Run a task at once, as an executor."""
     task()
 
 
 class Through(CoreSubscriber[Any]):
-    """A subscriber in between, with a subscription of its own: a sample for `lift`."""
+    """A subscriber in between, with its own subscription: a sample for `lift`."""
 
     def __init__(self, downstream: CoreSubscriber[Any]) -> None:
         self._downstream = downstream
@@ -103,7 +103,7 @@ SAMPLES: Final[Mapping[str, Sequence[_Args]]] = MappingProxyType(
         "delay_subscription": [(flow.just(0),)],
         "do_concurrent": [(anything, 2), (awaited, 2)],
         "map_concurrent": [(anything, 2), (awaited, 2)],
-        "repeat": [(2,)],  # without a number, of nothing it would have no end
+        "repeat": [(2,)],  # without a number, repeating an empty flow would never end
         "repeat_until": [(lambda: True,)],
         "timeout": [(3600.0,)],
         "take_until_other": [(flow.never(),)],
@@ -138,12 +138,12 @@ SAMPLES: Final[Mapping[str, Sequence[_Args]]] = MappingProxyType(
         "zip": [(flow.just(1), flow.just(2)), (flow.just(1), flow.never())],
     }
 )
-"""The arguments of what the types of the parameters do not tell; each a way to use it."""
+"""Arguments that do not follow from the parameters' types; each is one way to use the function."""
 
 NAMED: Final[Mapping[str, Sequence[dict[str, Any]]]] = MappingProxyType(
     {"batch": [{"within": 3600.0}]}  # without a time it is a stage of the core
 )
-"""As `SAMPLES`, by name."""
+"""Keyword arguments, otherwise as `SAMPLES`."""
 
 
 THEMES: Final[Mapping[str, str]] = MappingProxyType(
@@ -169,18 +169,18 @@ THEMES: Final[Mapping[str, str]] = MappingProxyType(
         "connectables": "Many subscribers",
     }
 )
-"""Headings by the module or folder that an operator is in, in the order of the page."""
+"""Headings by the module or folder of an operator, in the order of the page."""
 
 
 class MismatchError(Exception):
-    """A record of the registry and the object that it names do not agree."""
+    """The error if a record of the registry and the object that it names do not agree."""
 
 
 # -- sample arguments
 
 
 def _sample(parameter: inspect.Parameter) -> Any:
-    """A value for a parameter by what its annotation says, or `Parameter.empty`."""
+    """Return a value for a parameter that fits its annotation, or `Parameter.empty`."""
     kind = str(parameter.annotation)
     if "Executor" in kind or parameter.name == "executor":
         return inline
@@ -211,7 +211,7 @@ def _sample(parameter: inspect.Parameter) -> Any:
 
 
 def ways(name: str, factory: Callable[..., Any]) -> list[tuple[_Args, dict[str, Any]]]:
-    """The arguments of two uses: only what is needed, and everything there is."""
+    """Return the arguments of two uses: with the required parameters only, and with all."""
     if name in NAMED:
         return [((), named) for named in NAMED[name]]
     if name in SAMPLES:
@@ -245,7 +245,7 @@ def ways(name: str, factory: Callable[..., Any]) -> list[tuple[_Args, dict[str, 
 @final
 @dataclass(frozen=True)
 class Row:
-    """An operator with its record and with what was seen of it."""
+    """An operator with its record and its observed facts."""
 
     record: OperatorSpec
     package: str
@@ -254,18 +254,18 @@ class Row:
 
     @property
     def seen(self) -> Facts:
-        """What all ways to use it have in common, as a record says it: what may be."""
+        """The facts of all ways to use it together, in a record's terms: what is possible."""
         return together(self.facts)
 
     @property
     def boundary(self) -> str:
-        """Whether it grants fusion across threads."""
+        """The cell that says whether it grants fusion across threads."""
         across = [Fusion.THREAD_BOUNDARY in facts.answers for facts in self.facts]
         return "yes" if all(across) else "without a function" if any(across) else "–"
 
 
 def hosts() -> PluginHost:
-    """The registry, whatever the environment says of plugins."""
+    """Return the registry, independent of the environment's settings for plugins."""
     host = PluginHost({})
     there = {plugin.distribution for plugin in host.plugins}
     if missing := [package for package in PACKAGES if package not in there]:
@@ -274,7 +274,7 @@ def hosts() -> PluginHost:
 
 
 def operators(host: PluginHost) -> list[Row]:
-    """The operators of the packages, in the order of the page, each probed."""
+    """Return the operators of the packages, in the order of the page, each probed."""
     rows = []
     for name, found in host.operators.items():
         if found.plugin.distribution not in PACKAGES:
@@ -300,9 +300,9 @@ def _applying(
     def apply(upstream: _AnyFlow) -> _AnyFlow:
         made: Any = upstream.pipe(factory(*args, **named))  # Any: not all make a Flow
         if isinstance(made, Flow):
-            # What runs stages elsewhere needs one to run.
+            # A source that runs stages elsewhere needs a stage to run.
             return made.map(str) if isinstance(source_of(made), AbsorbingSource) else made
-        # A connectable, or parallel rails: what they come to when they are a flow again.
+        # A connectable, or parallel rails: turn them into a flow again.
         return made.auto_connect() if hasattr(made, "auto_connect") else made.sequential()
 
     return apply
@@ -316,7 +316,7 @@ def _theme(record: OperatorSpec) -> str:
 
 
 def _compare(row: Row) -> None:
-    """Raise if the record says something else than what happened."""
+    """Raise an error if the record does not agree with what happened."""
     if wrong := differences(row.record, row.seen):
         raise MismatchError(wrong)
 
@@ -327,7 +327,7 @@ HEAD: Final = "<!-- Written by docs/generate.py: change that, or the registry, a
 
 
 def operators_page() -> str:
-    """The text of operators.md."""
+    """Return the text of operators.md."""
     host = hosts()
     rows = operators(host)
     parts = [
@@ -435,7 +435,7 @@ def _codes(names: str) -> str:
 
 
 def rxpy_names() -> Iterator[tuple[str, str, str]]:
-    """What RxPY's Observable has, how it is answered here, and with what.
+    """Yield each name of RxPY's Observable, the kind of its counterpart, and the counterpart.
 
     Raises:
         MismatchError: if a name has no answer.
@@ -468,7 +468,7 @@ def _named_in(cell: str) -> list[str]:
 
 
 def rxpy_page() -> str:
-    """The text of rxpy.md."""
+    """Return the text of rxpy.md."""
     rows = list(rxpy_names())
     counts = Counter(how for _, how, _ in rows)
     summary = ", ".join(f"{count} {how}" for how, count in counts.most_common())
@@ -478,8 +478,8 @@ def rxpy_page() -> str:
         (
             f"All {len(rows)} public names of an `Observable` of RxPY 6, and what they are on a "
             f"`Flow`: {summary}. What the examples in [migration.md](migration.md) show is the "
-            "behaviour; this is about words. Who asks a flow for a name that it has not is told "
-            "the same.\n"
+            "behaviour; this is about names. If you use a name that a flow does not have, the "
+            "error says the same.\n"
         ),
         _table(("RxPY", "here", ""), [(f"`{name}`", how, what) for name, how, what in rows]),
     ]
@@ -487,7 +487,7 @@ def rxpy_page() -> str:
 
 
 def matrix_page() -> str:
-    """The text of fusion-matrix.md."""
+    """Return the text of fusion-matrix.md."""
     host = hosts()
     rows = operators(host)
     parts = [
@@ -500,13 +500,14 @@ def matrix_page() -> str:
         ),
         (
             "* **scalar**, **callable**: of a source, whether it is a constant, or a function of "
-            "no or one item; of an operator, whether it looks at such a source, and makes a flow "
-            "of its own of it (macro-fusion).\n"
+            "no or one item; of an operator, whether it looks at such a source, and makes its "
+            "own flow from it (macro-fusion).\n"
             "* **SYNC**, **ASYNC**: the modes that it grants to what follows.\n"
-            "* **THREAD_BOUNDARY**: whether it grants them also to one that polls on another "
-            "thread. What calls a user's function does not: the function stays on its thread.\n"
+            "* **THREAD_BOUNDARY**: whether it grants them also to a subscriber that polls on "
+            "another thread. Operators that call a user's function do not: the function stays on "
+            "its thread.\n"
             "* **conditional**: whether it tells its upstream which items it dropped.\n"
-            "* **front**: it polls its upstream, whoever follows. **back**: it can be polled, "
+            "* **front**: it polls its upstream, whatever follows. **back**: it can be polled, "
             "whatever comes before. **transitive**: it hands on what its neighbours agree on. "
             "`asks` says for which modes it asks its upstream then.\n"
         ),
@@ -543,7 +544,7 @@ def matrix_page() -> str:
 
 
 def _wrapped(part: str) -> str:
-    """Running text in lines of a page; the rest as it is."""
+    """Wrap running text to the page's width; leave the rest as it is."""
     if part[0] in "#<|":
         return part
     lines = (
@@ -591,7 +592,7 @@ def _source_cells(made: _AnyFlow, answers: Fusion) -> tuple[str, ...]:
 
 
 def _sources(host: PluginHost) -> dict[str, tuple[_AnyFlow, Fusion]]:
-    """A flow of each source of the packages, and what such flows answer."""
+    """Return a flow of each source of the packages, and the fusion that such flows grant."""
     found: dict[str, tuple[_AnyFlow, Fusion]] = {}
     for name, registered in host.sources.items():
         if registered.plugin.distribution not in PACKAGES:
@@ -621,7 +622,7 @@ def _processors() -> Iterator[tuple[str, ...]]:
             kind = getattr(module, name)
             if not all(hasattr(kind, part) for part in ("flow", "on_subscribe", "on_next")):
                 continue
-            if "processor" in inspect.signature(kind).parameters:  # it wraps one of the others
+            if "processor" in inspect.signature(kind).parameters:  # it wraps another processor
                 kind = partial(kind, MulticastProcessor())
             asked = Fusion.NONE
             for mode in (Fusion.SYNC, Fusion.ASYNC):
@@ -672,7 +673,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
 
 
 def stale() -> str:
-    """How the pages differ from what would be written; empty if they do not."""
+    """Return the differences between the pages and what would be written; empty if none."""
     found = ""
     for name, make in PAGES.items():
         page = FOLDER / name
@@ -684,7 +685,7 @@ def stale() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the pages, or compare them."""
+    """Write the pages, or check that they are up to date."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     try:

@@ -1,11 +1,11 @@
-"""Write the table of Spark's types, by trying each of them.
+"""Write the table of Spark's types by trying each of them.
 
     python docs/spark_types.py            write spark-types.md
     python docs/spark_types.py --check    fail if it is not what would be written
 
-Each value is read, goes through a stage and is written back, and comes from a streaming query; in a
-session of this machine and in one of Spark Connect. What is not what ``df.collect()`` gives is told
-in its cell.
+Each value is read, goes through a stage and is written back, and also comes from a streaming query;
+all in a local session and in one of Spark Connect. If a result differs from what ``df.collect()``
+returns, its cell says so.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ CONF: Final = {
 DONE: Final = "yes"
 
 Cells = dict[str, str]
-# Any: values of whatever type.
+# Any: values of any type.
 
 
 def main() -> None:
@@ -104,11 +104,11 @@ def _run(mode: str) -> list[Cells]:
 
 
 def tried(mode: str) -> Iterator[Cells]:
-    """What comes of each type in a session of some mode."""
+    """Yield the results of each type in a session of a mode."""
     session: AbstractContextManager[SparkSession]
     if mode == "local":
         session = flow_spark.session("local[1]", conf=CONF, fast_start=True)
-    else:  # with a server of its own, which ends with it
+    else:  # with its own server, which ends with it
         session = nullcontext(SparkSession.builder.remote("local[1]").getOrCreate())
     with session as spark:
         for name, value in CONF.items():
@@ -123,7 +123,7 @@ def tried(mode: str) -> Iterator[Cells]:
 
 
 def cells(spark: SparkSession, df: DataFrame) -> Cells:
-    """What comes of the only column of `df`."""
+    """Return the results for the only column of `df`."""
     kind = df.schema["c"].dataType
     is_vector = isinstance(kind, VectorUDT)
     found = {"Spark": type(kind).__name__ if is_vector else kind.simpleString()}
@@ -172,12 +172,12 @@ def _streamed(spark: SparkSession, df: DataFrame) -> Any:
 
 
 def same(item: Any, collected: Any) -> bool:
-    """Whether an item is what ``collect()`` gives, but for the differences that the page tells."""
+    """Return whether an item equals that of ``collect()``, apart from the page's differences."""
     return bool(plain(item) == plain(collected))
 
 
 def plain(value: Any) -> Any:
-    """What can be compared of a value."""
+    """Return the comparable form of a value."""
     if isinstance(value, datetime.datetime):
         return value.astimezone(datetime.UTC)
     if isinstance(value, VariantVal):
@@ -194,7 +194,7 @@ def plain(value: Any) -> Any:
 
 
 def named(value: Any) -> str:
-    """What a value is, in words of Python."""
+    """Return the description of a value in Python's terms."""
     if isinstance(value, datetime.datetime):
         return "datetime, " + ("naive" if value.tzinfo is None else "aware")
     if isinstance(value, Row):
@@ -215,7 +215,7 @@ COLUMNS: Final = ("Spark", "Arrow", "Python", "read", "stage", "write", "stream"
 
 
 def page(here: list[Cells], there: list[Cells]) -> str:
-    """The page with what was found in both modes."""
+    """Return the page with the results of both modes."""
     lines = [f"| {' | '.join(COLUMNS)} | Connect |", "|---" * (len(COLUMNS) + 1) + "|"]
     refused: list[str] = []
     for one, other in zip(here, there, strict=True):

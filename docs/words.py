@@ -1,11 +1,11 @@
-"""Count the words at which a reader stops, which `words.toml` lists, and let no folder have more.
+"""Count the words to avoid, which `words.toml` lists, and let no folder have more than before.
 
-    python docs/words.py             fail where a folder has more of them than it may
-    python docs/words.py --all       print all there are, with what to write instead
-    python docs/words.py --record    have no folder have more than it has now
+    python docs/words.py             fail if a folder has more of them than it may
+    python docs/words.py --all       print all finds, with what to write instead
+    python docs/words.py --record    record the present numbers as the most that folders may have
 
-It reads the comments and strings of Python files, docstrings among them, and the text of pages,
-but for tests, generated files and code blocks.
+It reads the comments and strings of Python files, including docstrings, and the text of pages, but
+not tests, generated files and code blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 ROOT: Final = Path(__file__).parent.parent
 LIST: Final = Path("docs", "words.toml")
 LIMITS: Final = "[at_most]\n"
-"""The head of the last table of the list: folders, and how many finds each may have."""
+"""The head of the list's last table: folders, and the number of finds each may have."""
 
 READ: Final = (
     *("*.md", "*.py", "docs/**/*.md", "docs/*.py", "packages/*/*.md", "packages/*/src/**/*.py"),
@@ -35,20 +35,20 @@ LEFT_OUT: Final = re.compile(
     r"/surface/|/tests?/|/changelog|CHANGELOG|/\.|"
     r"docs/(migration|messages|rxpy|operators|fusion-matrix|spark-types)\.md|docs/benchmarks/"
 )
-"""Generated files, tests, and pages that speak of others in the others' words."""
+"""Generated files, tests, and pages that describe other libraries in their own terms."""
 
 
 SHOWN: Final = 10
-"""The most finds to print of a folder that has too many; ``--all`` prints the others."""
+"""The most finds to print for a folder that has too many; ``--all`` prints the others."""
 
 
 class Word(NamedTuple):
-    """Something to avoid.
+    """A word to avoid.
 
     Args:
-        pattern: finds it.
+        pattern: matches it.
         write: what to write instead.
-        begins_docstring: whether it is only to be avoided as a docstring's first word.
+        begins_docstring: whether to avoid it only as a docstring's first word.
     """
 
     pattern: re.Pattern[str]
@@ -57,7 +57,7 @@ class Word(NamedTuple):
 
 
 class Find(NamedTuple):
-    """A word that was found, where, and what to write."""
+    """A word that was found, its place, and what to write instead."""
 
     path: Path
     line: int
@@ -69,7 +69,7 @@ class Find(NamedTuple):
 
 
 def listed(table: Mapping[str, Any]) -> list[Word]:
-    """Return the words of the table of the file."""
+    """Return the words in the file's table."""
     return [
         Word(re.compile(word["pattern"]), word["write"], word.get("begins_docstring", False))
         for word in table["word"]
@@ -91,7 +91,7 @@ def prose(path: Path) -> Iterator[tuple[int, str, bool]]:
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string, False
     documentation = set[ast.expr]()
-    for node in ast.walk(ast.parse(text)):  # statements come before what is in them
+    for node in ast.walk(ast.parse(text)):  # a statement comes before its parts
         match node:
             case ast.Expr(value=ast.Constant() as constant):
                 documentation.add(constant)
@@ -109,7 +109,7 @@ def finds(root: Path, words: Sequence[Word]) -> list[Find]:
         for path in sorted(paths)
         if not LEFT_OUT.search(path.relative_to(root).as_posix())
         for number, line, begins in prose(path)
-        if any_word.search(line)  # most lines have none: fifteen searches would take as many times
+        if any_word.search(line)  # most lines have none, and fifteen searches are slow
         for word in words
         if begins or not word.begins_docstring
         for match in word.pattern.finditer(line)
@@ -127,7 +127,7 @@ def counted(root: Path) -> tuple[dict[str, list[Find]], Mapping[str, int]]:
 
 
 def check(folders: Mapping[str, Sequence[Find]], limits: Mapping[str, int]) -> Iterator[str]:
-    """Return lines for a reader about the folders that have more finds than they may."""
+    """Return readable lines about the folders that have more finds than they may."""
     for folder, found in folders.items():
         if len(found) > (limit := limits.get(folder, 0)):
             yield from map(str, found[:SHOWN])
@@ -135,12 +135,12 @@ def check(folders: Mapping[str, Sequence[Find]], limits: Mapping[str, int]) -> I
 
 
 def fewer(folders: Mapping[str, Sequence[Find]], limits: Mapping[str, int]) -> bool:
-    """Return whether a folder has fewer finds than it may."""
+    """Return whether any folder has fewer finds than it may."""
     return any(len(folders.get(folder, ())) < limit for folder, limit in limits.items())
 
 
 def record(root: Path, folders: Mapping[str, Sequence[Find]]) -> None:
-    """Write the number of finds of each folder, as the most that it may have."""
+    """Write the number of finds of each folder as the most that it may have."""
     file = root / LIST
     lines = [f'"{folder}" = {len(found)}\n' for folder, found in folders.items()]
     head = file.read_text("utf-8").partition(LIMITS)[0]
@@ -148,7 +148,7 @@ def record(root: Path, folders: Mapping[str, Sequence[Find]]) -> None:
 
 
 def main(arguments: Sequence[str] = tuple(sys.argv[1:])) -> int:
-    """Check, print all or record; return 1 if a folder has more finds than it may."""
+    """Check, print all finds or record; return 1 if a folder has more finds than it may."""
     folders, limits = counted(ROOT)
     if "--all" in arguments:
         print(*(find for found in folders.values() for find in found), sep="\n")
