@@ -1,27 +1,27 @@
-"""Write the methods of `Flow` that other packages execute, out of the factories of these packages.
+"""Write the methods of `Flow` that other packages execute, from the factories of those packages.
 
     python tools/surface.py            write packages/flow-core/src/flow_core/surface
     python tools/surface.py --check    fail if a file is not what would be written
 
-A record whose ``method`` is a name makes a method of it. Signature, overloads, defaults and text
-are those of the factory; the body is one line that calls it. Files are parsed, nothing is imported,
-and ruff formats what is written.
+A record whose ``method`` is a name becomes a method of that name. Its signature, overloads,
+defaults and text are those of the factory; its body is one line that calls the factory. The script
+parses files and imports nothing, and ruff formats the result.
 
-A record of a source makes a function of `flow_core`, with its own signature.
+A record of a source becomes a function of `flow_core`, with its own signature.
 
-What a rail of a `ParallelFlow` does comes out of the methods of `Flow`: each one that gives a flow,
-but for those in `NOT_OF_RAILS` and those that `ParallelFlow` writes itself.
+The methods of a rail of a `ParallelFlow` are made from those of `Flow`: from each one that returns
+a flow, except those in `NOT_OF_RAILS` and those that `ParallelFlow` itself defines.
 
 In the signature of a method:
 
-* what the factory's `Operator` takes, its ``T``, is ``T_co`` of the class; the result is what the
-  operator gives;
-* a parameter that is ``T`` itself is of a type of its own, ``D``, and the items are ``T_co | D``;
-* an operator of ``Flow[T]``, such as `merge_all`, says so of ``self``;
-* of a source of several flows, such as `zip`, the first flow is ``self`` and the rest are
-  ``others``; overloads of one flow, or of an iterable of flows, are left out;
+* the item type of the factory's `Operator`, its ``T``, becomes ``T_co`` of the class; the result
+  type is the operator's;
+* a parameter of type ``T`` itself gets a separate type, ``D``, and the items are ``T_co | D``;
+* an operator of ``Flow[T]``, such as `merge_all`, annotates ``self`` with that type;
+* for a source of several flows, such as `zip`, the first flow is ``self`` and the rest are
+  ``others``; overloads of one flow, or of an iterable of flows, are omitted;
 * an overload has the defaults of the implementation, so that editors show them;
-* a name of another package is refused, but for an alias, which is written out.
+* a name of another package is refused, except for an alias, which is expanded.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = "packages/flow-core/src/flow_core/surface"
 PACKAGES: Final = ("flow-multicast", "flow-ops", "flow-spark")
-"""Those whose operators are methods; the class of each is named after the package."""
+"""Packages whose operators become methods; the class of each is named after its package."""
 
 NO_FUNCTIONS: Final = ("flow-spark",)
-"""Those whose sources are not functions of `flow_core`."""
+"""Packages whose sources do not become functions of `flow_core`."""
 
 THEMES: Final = ("transform", "filtering", "aggregate", "combining", "recovery", "effects")
-"""Where the core's own methods of `Flow` are."""
+"""The modules that hold the core's own methods of `Flow`."""
 
 NOT_OF_RAILS: Final = frozenset(
     {
         "delay_subscription",
-        "observe_on",  # this and the next one are run_on()
+        "observe_on",  # this and the next one correspond to run_on()
         "on_processes",
         "repeat",
         "repeat_until",
@@ -66,21 +66,21 @@ NOT_OF_RAILS: Final = frozenset(
         "zip_with_iterable",
     }
 )
-"""Methods that make no sense in a rail, which is subscribed to at once and once only."""
+"""Methods that make no sense in a rail, which has one subscription, made at once."""
 
 CLASS: Final = "T_co"
-"""The type variable of the items, in the class of the methods."""
+"""The type variable of the items in the class of the methods."""
 
 OTHER: Final = "D"
-"""That of the items of others."""
+"""The type variable of the items of other flows."""
 
 
 class RefusedError(Exception):
-    """A factory of which no method can be made; says why, and what to do."""
+    """The error for a factory that cannot become a method; it says why, and what to do."""
 
 
 class Record(NamedTuple):
-    """What is said of an operator or source: the name of its method, and where its factory is."""
+    """The record of an operator or source: the name of its method, and the path of its factory."""
 
     method: str | None
     target: str
@@ -89,7 +89,7 @@ class Record(NamedTuple):
 
 @dataclass(eq=False)
 class Module:
-    """A parsed file, and what its names stand for."""
+    """A parsed file, and the meaning of its names."""
 
     name: str
     tree: ast.Module
@@ -98,7 +98,7 @@ class Module:
     functions: dict[str, list[ast.FunctionDef]] = field(default_factory=dict)
 
     def functions_of(self, name: str) -> list[ast.FunctionDef]:
-        """A function here, after its overloads; or what it is another name for."""
+        """Return a function after its overloads; for an alias, the function that it names."""
         match self.defined.get(name):
             case ast.Name(id=called):
                 name = called
@@ -127,7 +127,7 @@ class Library:
     """The sources of all packages below a folder.
 
     Args:
-        root: has a folder `packages`.
+        root: the folder that contains `packages`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -136,23 +136,23 @@ class Library:
         for source in sorted(root.glob("packages/*/src")):
             for path in sorted(source.rglob("*.py")):
                 if path.parent == root / FOLDER:
-                    continue  # what is written here
+                    continue  # files that this script writes
                 parts = path.relative_to(source).with_suffix("").parts
                 self._paths[".".join(part for part in parts if part != "__init__")] = path
 
     def module(self, name: str) -> Module | None:
-        """A module of the packages, parsed; None if it is of nobody here."""
+        """Return a module of the packages, parsed; None if no package here has it."""
         if name not in self._modules and name in self._paths:
             tree = ast.parse(self._paths[name].read_text("utf-8"))
             self._modules[name] = Module(name, tree)
         return self._modules.get(name)
 
     def add(self, name: str, text: str) -> Module:
-        """A module that is not on the disk."""
+        """Add a module that is not on disk, and return it."""
         return self._modules.setdefault(name, Module(name, ast.parse(text)))
 
     def records(self, package: str) -> list[Record]:
-        """What the plugin of a package says of its operators and sources, in alphabetical order."""
+        """Return a package's records of its operators and sources, in alphabetical order."""
         plugin = self.module(f"{package}._plugin")
         found: dict[str, Record] = {}
         for node in ast.walk(plugin.tree) if plugin else ():
@@ -185,7 +185,7 @@ class Library:
         return [record for _, record in sorted(found.items())]
 
     def _target(self, package: str, name: str) -> str:
-        """Where a function is that a package exports."""
+        """Return the path of a function that a package exports."""
         module = self.module(package)
         while module is not None and name not in module.functions:
             path, _, name = module.imported[name].partition(":")
@@ -195,7 +195,7 @@ class Library:
         return f"{module.name}:{name}"
 
     def home(self, module: Module, name: str) -> tuple[Module, str] | str | None:
-        """Where a name comes from: a module here and its name there, one elsewhere, or nowhere."""
+        """Return the origin of a name: a module here and a name, a path elsewhere, or None."""
         while name not in module.defined and name in module.imported:
             path, _, attribute = module.imported[name].partition(":")
             there = self.module(path)
@@ -206,11 +206,11 @@ class Library:
 
 
 class Page:
-    """One file of methods, of one package.
+    """One file of the methods of one package.
 
     Args:
-        library: where the factories are.
-        package: the name of its distribution.
+        library: the sources that contain the factories.
+        package: the name of the package's distribution.
     """
 
     def __init__(self, library: Library, package: str) -> None:
@@ -225,7 +225,7 @@ class Page:
         self._class = package.removeprefix("flow-").capitalize() + "Methods"
 
     def text(self) -> str:
-        """The file, not formatted."""
+        """Return the text of the file, not formatted."""
         short = self._package.removeprefix("flow-")
         records = self._library.records(self._package.replace("-", "_"))
         methods = [self._method(each) for each in records if "." not in (each.method or ".")]
@@ -245,7 +245,7 @@ class Page:
         return self._file(f"What {self._package} does with a flow", made)
 
     def _class_of(self, name: str, base: str, about: str, methods: Sequence[str]) -> list[str]:
-        """The lines of a class that has these methods."""
+        """Return the lines of a class that has these methods."""
         self._variables[CLASS] = f'TypeVar("{CLASS}", covariant=True)'
         self._at_run_time.setdefault("flow_core.stages._fluent", set()).add(base)
         self._names.append(name)
@@ -258,7 +258,7 @@ class Page:
         ]
 
     def _file(self, what: str, made: Sequence[str]) -> str:
-        """The file that has what was made."""
+        """Return the file that contains the generated code."""
         self._import("flow_core.flow", "Flow", "Flow", self._package)
         lines = [
             f'"""{what}; written by tools/surface.py."""',
@@ -295,7 +295,7 @@ class Page:
         ]
         whole = self._signature(module, factory, factory, record)
         if len(said) == 1:
-            whole = said.pop()  # nothing to choose from
+            whole = said.pop()  # there is only one overload
         chosen = [f"@overload\n{each}: ..." for each in said]
         how = "_combined" if record.is_source else "_plugged"
         body = f'    return self.{how}("{record.target}"{"".join(passed_on(factory.args))})'
@@ -305,7 +305,7 @@ class Page:
     def _signature(
         self, module: Module, node: ast.FunctionDef, factory: ast.FunctionDef, record: Record
     ) -> str:
-        """``def name(self, …) -> …``, on one line."""
+        """Return ``def name(self, …) -> …``, on one line."""
         where = f"{record.target}"
         takes, gives = taken_and_given(node.returns, where)
         given = copy.deepcopy(node.args)
@@ -319,7 +319,7 @@ class Page:
                 renamed[variable] = ast.Name(CLASS)
                 bound = self._bound(module, variable)
                 if bound is not None:
-                    # Written out, since mypy does not check that of a variable here.
+                    # Expanded, since mypy does not check a type variable's bound here.
                     of_self = ast.Subscript(ast.Name(self._class), bound)
                     other = variable
             case ast.Subscript():
@@ -337,7 +337,7 @@ class Page:
                 its: ast.expr = ast.Name(other)
                 if of_flows:
                     its = ast.Subscript(ast.Name("Publisher"), its)
-                    renamed = result  # a function gets items of all
+                    renamed = result  # a function receives the items of all flows
                 each.annotation = self._said(module, its, {}, where)
             else:
                 each.annotation = self._said(module, each.annotation, renamed, where)
@@ -350,7 +350,7 @@ class Page:
     def _said(
         self, module: Module, annotation: ast.expr, renamed: Mapping[str, ast.expr], where: str
     ) -> ast.expr:
-        """An annotation with its names as they are in the file; notes what these need."""
+        """Return an annotation with its names as in the file; record the imports they need."""
         page = self
 
         class Names(ast.NodeTransformer):
@@ -409,7 +409,7 @@ class Page:
         return self._said(there, meaning, {}, where)
 
     def _import(self, path: str, attribute: str, name: str, where: str) -> None:
-        """Note that the file needs a name of another module."""
+        """Record that the file needs a name of another module."""
         home = f"{path}.{attribute}"
         if self._homes.setdefault(name, home) != home:
             raise RefusedError(
@@ -420,7 +420,7 @@ class Page:
         self._imports.setdefault(path, set()).add(said)
 
     def _bound(self, module: Module, variable: str) -> ast.expr | None:
-        """What all types that a type variable stands for are."""
+        """Return the bound of a type variable."""
         home = self._library.home(module, variable)
         match home[0].defined[home[1]] if isinstance(home, tuple) else None:
             case ast.Call(keywords=[*keywords]):
@@ -438,7 +438,7 @@ class Page:
                 home = self._library.home(module, default.id)
                 constant = home[0].defined[home[1]] if isinstance(home, tuple) else None
                 if isinstance(constant, ast.Constant):
-                    default = constant  # noqa: PLW2901 - its value, for whoever reads it
+                    default = constant  # noqa: PLW2901 - its value, for readers
                 elif isinstance(home, tuple) and home[0].name.startswith("flow_core."):
                     self._at_run_time.setdefault(home[0].name, set()).add(home[1])
                 else:
@@ -449,11 +449,11 @@ class Page:
 
 
 class RailsPage(Page):
-    """The file of what a rail of a `ParallelFlow` does.
+    """The file of the methods of a rail of a `ParallelFlow`.
 
     Args:
-        library: where the methods of `Flow` are.
-        pages: those that were written of packages, by the names of their modules.
+        library: the sources that contain the methods of `Flow`.
+        pages: the texts generated for packages, by the names of their modules.
     """
 
     def __init__(self, library: Library, pages: Mapping[str, str]) -> None:
@@ -471,7 +471,7 @@ class RailsPage(Page):
         }
 
     def text(self) -> str:
-        """The file, not formatted."""
+        """Return the text of the file, not formatted."""
         methods: dict[str, str] = {}
         for module in self._modules_of_flow:
             for cls in module.defined.values() if module else ():
@@ -483,7 +483,7 @@ class RailsPage(Page):
         return self._file("What a rail of a `ParallelFlow` does", made)
 
     def _methods(self, module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, str]]:
-        """Those of a class whose base is `Fluent`, by their names."""
+        """Yield the methods of a class whose base is `Fluent`, with their names."""
         if not any(ast.unparse(base).startswith("Fluent[") for base in cls.bases):
             return
         functions: dict[str, list[ast.FunctionDef]] = {}
@@ -514,7 +514,7 @@ class RailsPage(Page):
     def _said_of_rails(
         self, module: Module, cls: ast.ClassDef, node: ast.FunctionDef, whole: ast.FunctionDef
     ) -> str:
-        """The signature of a method of a flow, said of rails."""
+        """Return the signature of a method of a flow, adapted to rails."""
         where = f"Flow.{node.name}"
         renamed: dict[str, ast.expr] = {cls.name: ast.Name(self._class)}
         given = copy.deepcopy(node.args)
@@ -534,8 +534,8 @@ class FunctionsPage(Page):
     """The file of the sources that packages execute, as functions of `flow_core`.
 
     Args:
-        library: where they are.
-        packages: the names of their distributions.
+        library: the sources that contain the functions.
+        packages: the names of the packages' distributions.
     """
 
     def __init__(self, library: Library, packages: Sequence[str]) -> None:
@@ -543,7 +543,7 @@ class FunctionsPage(Page):
         self._packages = packages
 
     def text(self) -> str:
-        """The file, not formatted."""
+        """Return the text of the file, not formatted."""
         self._at_run_time["flow_core.surface.factories"] = {"factory_of"}
         made: dict[str, str] = {}
         packages: dict[str, str] = {}
@@ -575,7 +575,7 @@ class FunctionsPage(Page):
     def _as_it_is(
         self, module: Module, node: ast.FunctionDef, factory: ast.FunctionDef, record: Record
     ) -> str:
-        """The signature of a function, with its names as they are in the file."""
+        """Return the signature of a function, with its names as in the file."""
         where = record.target
         if node.returns is None:
             raise RefusedError(f"{where} does not say what it returns")
@@ -589,20 +589,20 @@ class FunctionsPage(Page):
 
 
 def imports(names: Mapping[str, set[str]]) -> Iterator[str]:
-    """A line for each module, of names that are imported from it; of modules, under no name."""
+    """Yield an import line for each module; the empty name lists modules to import."""
     for module, those in sorted(names.items()):
         yield f"{f'from {module} ' * bool(module)}import {', '.join(sorted(those))}"
 
 
 def signature(name: str, given: ast.arguments, gives: ast.expr) -> str:
-    """``def name(…) -> …``, on one line."""
+    """Return ``def name(…) -> …``, on one line."""
     body: list[ast.stmt] = [ast.Expr(ast.Constant(...))]
     made = ast.FunctionDef(name, given, body, [], gives, type_params=[])
     return ast.unparse(ast.fix_missing_locations(made)).partition(":\n")[0]
 
 
 def of_flow(annotation: ast.expr | None) -> ast.expr | None:
-    """What the items of a flow are."""
+    """Return the type of the items of a flow."""
     match annotation:
         case ast.Subscript(value=ast.Name(id="Flow"), slice=items):
             return items
@@ -610,7 +610,7 @@ def of_flow(annotation: ast.expr | None) -> ast.expr | None:
 
 
 def flattened(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body, those under ``if`` among them."""
+    """Yield the statements of a body, including those under ``if``."""
     for node in body:
         yield node
         if isinstance(node, ast.If):
@@ -618,7 +618,7 @@ def flattened(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def taken_and_given(returned: ast.expr | None, where: str) -> tuple[ast.expr, ast.expr]:
-    """The two arguments of the `Operator` that a factory gives; of two, what either gives."""
+    """Return the type arguments of the `Operator` of a factory; of two, the union of results."""
     match returned:
         case ast.Subscript(value=ast.Name(id="Operator"), slice=ast.Tuple(elts=[takes, gives])):
             return takes, gives
@@ -630,7 +630,7 @@ def taken_and_given(returned: ast.expr | None, where: str) -> tuple[ast.expr, as
 
 
 def constant(node: ast.expr) -> str | None:
-    """The str that is written there, if one is."""
+    """Return the string that a node is, or None."""
     match node:
         case ast.Constant(value=str(text)):
             return text
@@ -638,10 +638,10 @@ def constant(node: ast.expr) -> str | None:
 
 
 def method_of_several(node: ast.FunctionDef, where: str) -> ast.FunctionDef | None:
-    """The factory of the operator that a source of several flows is for the first of them.
+    """Turn a source of several flows into the factory of an operator on the first of them.
 
     Returns:
-        Nothing, if there is no other flow.
+        The factory, or None if there is no other flow.
     """
     made = copy.deepcopy(node)
     given = made.args
@@ -670,7 +670,7 @@ def method_of_several(node: ast.FunctionDef, where: str) -> ast.FunctionDef | No
 
 
 def published(annotation: ast.expr | None) -> ast.expr | None:
-    """What the items of a publisher are."""
+    """Return the type of the items of a publisher."""
     match annotation:
         case ast.Subscript(value=ast.Name(id="Publisher"), slice=items):
             return items
@@ -680,7 +680,7 @@ def published(annotation: ast.expr | None) -> ast.expr | None:
 
 
 def text_of_several(text: str, name: str, first: str) -> str:
-    """The text of a source of several flows, said of a flow and others."""
+    """Return the text of a source of several flows, adapted to one flow and others."""
     text = re.sub(rf"^    {first}:.*\n(     .*\n)*", "", text, flags=re.MULTILINE)
     text = re.sub(r"^    sources:", "    others:", text, flags=re.MULTILINE)
     text = re.sub(r"(?<=\.)\s+Without flows it is empty\.", "", text)
@@ -692,7 +692,7 @@ def text_of_several(text: str, name: str, first: str) -> str:
 
 
 def with_method(line: str, name: str) -> str:
-    """A line of code with ``flow.name(first, more)`` as ``first.name(more)``."""
+    """Return a line of code with ``flow.name(first, more)`` as ``first.name(more)``."""
     for node in ast.walk(ast.parse(line)):
         match node:
             case ast.Call(
@@ -707,25 +707,25 @@ def with_method(line: str, name: str) -> str:
 
 
 def is_part_of(node: ast.FunctionDef, other: ast.FunctionDef) -> bool:
-    """Whether an overload takes flows of the operator's own items, and `other` any flows."""
+    """Return whether an overload takes flows of the operator's item type, and `other` any flows."""
     takes, _ = taken_and_given(node.returns, node.name)
     own = ast.unparse(node.args).replace(f"Flow[{ast.unparse(takes)}]", f"Publisher[{OTHER}]")
     return own == ast.unparse(other.args)
 
 
 def either(left: ast.expr, right: ast.expr) -> ast.expr:
-    """``left | right``"""
+    """Return ``left | right``."""
     return ast.BinOp(left, ast.BitOr(), right)
 
 
 def parameters(given: ast.arguments) -> list[ast.arg]:
-    """All parameters, in the order of the signature."""
+    """Return all parameters, in the order of the signature."""
     found = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
     return [each for each in found if each]
 
 
 def defaults(given: ast.arguments) -> dict[str, ast.expr]:
-    """The default of each parameter that has one."""
+    """Return the default of each parameter that has one."""
     positional = [*given.posonlyargs, *given.args]
     last = positional[len(positional) - len(given.defaults) :]
     found = {each.arg: default for each, default in zip(last, given.defaults, strict=True)}
@@ -736,7 +736,7 @@ def defaults(given: ast.arguments) -> dict[str, ast.expr]:
 
 
 def set_default(given: ast.arguments, name: str, default: ast.expr) -> None:
-    """Give a parameter that has one another default."""
+    """Replace the default of a parameter that has one."""
     positional = [each.arg for each in [*given.posonlyargs, *given.args]]
     if name in positional:
         given.defaults[positional.index(name) - len(positional)] = default
@@ -745,7 +745,7 @@ def set_default(given: ast.arguments, name: str, default: ast.expr) -> None:
 
 
 def passed_on(given: ast.arguments) -> Iterator[str]:
-    """The arguments with which a method calls its factory, each after a comma."""
+    """Yield the arguments with which a method calls its factory, each after a comma."""
     for each in [*given.posonlyargs, *given.args]:
         yield f", {each.arg}"
     if given.vararg:
@@ -755,10 +755,10 @@ def passed_on(given: ast.arguments) -> Iterator[str]:
 
 
 def documentation(factory: ast.FunctionDef, package: str, record: Record) -> str:
-    """The text of a factory as that of its method, in quotes.
+    """Return the text of a factory, adapted to its method, in quotes.
 
     Raises:
-        RefusedError: if it does not fit the method.
+        RefusedError: if the text does not fit the method.
     """
     text = ast.get_docstring(factory) or ""
     where = record.target
@@ -774,7 +774,7 @@ def documentation(factory: ast.FunctionDef, package: str, record: Record) -> str
             f"{where} takes {', '.join(names)}, and its text tells of {', '.join(told)}; write "
             "each, in this order, under Args:"
         )
-    if record.method not in {None, factory.name}:  # another name of it
+    if record.method not in {None, factory.name}:  # the method has another name
         text = text.replace(f"Also called `{record.method}`.", f"Another name of `{factory.name}`.")
     text = text.replace("An operator for `Flow.pipe`. Its flow", "A flow that")
     text = re.sub(r"^Source: .*(\n(?!\n).*)*\n?", "", text, flags=re.MULTILINE).rstrip()
@@ -784,23 +784,23 @@ def documentation(factory: ast.FunctionDef, package: str, record: Record) -> str
 
 
 def told_arguments(text: str) -> list[str]:
-    """The names under ``Args:``."""
+    """Return the names under ``Args:``."""
     section = re.search(r"^Args:\n((?: .*\n|\n)*)", text + "\n", re.MULTILINE)
     return re.findall(r"^    (\w+):", section[1], re.MULTILINE) if section else []
 
 
 def pages(root: Path) -> dict[str, str]:
-    """What is to be written, by its path below `root`; not formatted."""
+    """Return the texts to write, by their paths below `root`; not formatted."""
     library = Library(root)
     made = {package.removeprefix("flow-"): Page(library, package).text() for package in PACKAGES}
-    # A connectable of a rail would wait for ever: only what flow-ops does.
+    # Only flow-ops' methods: a connectable of a rail would wait for ever.
     made["rails"] = RailsPage(library, {"flow_core.surface.ops": made["ops"]}).text()
     made["functions"] = FunctionsPage(library, PACKAGES).text()
     return {f"{FOLDER}/{name}.py": text for name, text in made.items()}
 
 
 def formatted(text: str, root: Path) -> str:
-    """The text of a module as ruff writes it."""
+    """Return the text of a module as ruff formats it."""
     for command in (["check", "--fix", "--select=I,F401,UP037", "--quiet"], ["format"]):
         made = subprocess.run(
             [sys.executable, "-m", "ruff", *command, "--stdin-filename=surface.py", "-"],
@@ -817,7 +817,7 @@ def formatted(text: str, root: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the files, or compare them."""
+    """Write the files, or check that they are up to date."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     check = parser.parse_args(arguments).check
