@@ -1,7 +1,7 @@
-"""The things a Java virtual machine needs before it can start: jars, and our classes.
+"""Prepares what a Java virtual machine needs before it can start: jars, and our classes.
 
-A project that needs one is a folder with a ``pom.xml``, which names what comes from Maven Central,
-and a folder ``java`` with sources.
+A project that needs one is a folder with a ``pom.xml``, which names the artifacts from Maven
+Central, and a folder ``java`` with sources.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ RELEASE: Final = "17"
 
 
 class MissingToolError(Exception):
-    """The machine lacks something that is needed, which the message names."""
+    """The error if the machine lacks a required program; the message names it."""
 
 
 @final
 @dataclass(frozen=True)
 class Toolchain:
-    """Everything that a Java virtual machine has to load.
+    """The classes that a Java virtual machine has to load.
 
     Args:
         classpath: folders and jars.
@@ -44,15 +44,15 @@ def missing_tools(modules: Sequence[str] = ("jpype", "rich")) -> Sequence[str]:
 
 
 def prepare(project: Path, cache: Path) -> Toolchain:
-    """Fetch the jars and compile the classes, unless `cache` has them for these very sources.
+    """Fetch the jars and compile the classes, unless `cache` has them for exactly these sources.
 
     Args:
-        project: see the module.
-        cache: a folder of our own; what is in it can be made again at any time.
+        project: the project's folder; see the module's docstring.
+        cache: a private folder, whose content can be made again at any time.
 
     Raises:
         MissingToolError: if there is no Java compiler or no Maven.
-        subprocess.CalledProcessError: if Maven or the compiler fails; it has said why.
+        subprocess.CalledProcessError: if Maven or the compiler fails; its own output says why.
     """
     if missing := missing_tools(()):
         raise MissingToolError(", ".join(missing))
@@ -97,5 +97,5 @@ def _emptied(folder: Path) -> Path:
 
 
 def _run(tool: str, *arguments: str) -> None:
-    # By its full path: on Windows, Maven is a script that is not found by its bare name.
+    # Use its full path: on Windows, Maven is a script that its bare name does not find.
     subprocess.run([shutil.which(tool) or tool, *arguments], check=True)

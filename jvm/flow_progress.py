@@ -1,4 +1,4 @@
-"""The display of long work: a bar while it runs, then lines that are not cut in a file."""
+"""Displays long work: a bar while it runs, then lines that are not truncated in a file."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["WithProgress"]
 
 
 class WithProgress:
-    """Shows a bar while it is a context, if there is a terminal; the base of reports.
+    """The base of reports: shows a bar while the context is open, if there is a terminal.
 
     Args:
         total: the steps of the work.
-        columns: what the bar shows beside steps, time and `describe`.
+        columns: the columns that the bar shows besides steps, time and `describe`.
 
     Attributes:
-        console: where to print the rest.
+        console: the console on which to print the rest.
     """
 
     def __init__(self, total: int, *columns: ProgressColumn) -> None:
-        # Names are long: what is written to a file is not cut at 80 columns.
+        # Names are long: do not truncate lines in a file at 80 columns.
         self.console: Final = Console(width=None if sys.stdout.isatty() else 120)
         self._progress: Final = Progress(
             BarColumn(),
@@ -58,9 +58,9 @@ class WithProgress:
         self._progress.stop()
 
     def describe(self, text: str) -> None:
-        """Say what is being done; `text` may hold rich's markup."""
+        """Show what is being done; `text` may contain rich's markup."""
         self._progress.update(self._task, description=text)
 
     def advance(self) -> None:
-        """A step is done."""
+        """Count one step as done."""
         self._progress.advance(self._task)
