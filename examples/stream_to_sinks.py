@@ -1,10 +1,10 @@
-"""One stream, three sinks: a query on Spark that writes two tables and counts for a third reader.
+"""One stream, three sinks: a Spark query that writes two tables, and counts hot readings.
 
 Run it:  python examples/stream_to_sinks.py [FOLDER]
 
-The readings of some sensors are made in this process. They go to Spark through a spool on disk,
-which holds them back when the query is slower. There, each micro-batch is parsed once, and given to
-all sinks before the next one begins. Started again with the same folder, it goes on where it was.
+This process makes the readings of some sensors. They go to Spark through a spool on disk, which
+holds them back when the query is slower. Spark parses each micro-batch once, and passes it to all
+sinks before the next one begins. Started again with the same folder, it continues where it was.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Reading:
 
 
 def lines() -> Iterator[str]:
-    """What the sensors send: always the same, so that a restart can skip what it has seen."""
+    """Yield the sensors' lines: always the same, so that a restart can skip those it has seen."""
     for number in range(READINGS):
         yield f"sensor-{number % 7},{number % 90 - 20}"
 
@@ -43,7 +43,7 @@ def parse(line: str) -> Reading:
 
 
 def run(spark: SparkSession, folder: Path) -> dict[str, int]:
-    """Stream to the end; how many rows each sink has, and how many readings were hot."""
+    """Stream to the end; return the rows of each sink, and the number of hot readings."""
     hot: dict[int, int] = {}
 
     def hot_ones(df: DataFrame, batch_id: int) -> None:
@@ -52,7 +52,7 @@ def run(spark: SparkSession, folder: Path) -> dict[str, int]:
         )
 
     def count(df: DataFrame, batch_id: int) -> None:
-        hot[batch_id] = df.where("celsius > 40").count()  # the same again, after a replay
+        hot[batch_id] = df.where("celsius > 40").count()  # a replay stores the same count again
 
     sent = stream_source(
         flow.from_iterable(lines()), spark, schema="line string", spool=folder / "spool"

@@ -1,4 +1,4 @@
-"""What type checkers infer of acme-flow; checked by mypy and pyright, never run."""
+"""The types that checkers infer for acme-flow; checked by mypy and pyright, never run."""
 
 from typing import assert_type
 

@@ -1,7 +1,7 @@
-"""What acme-flow brings, used as its users use it; installed beside flow-core alone."""
+"""Tests acme-flow as its users use it; only flow-core is installed beside it."""
 
 from acme_flow.ledger import BOOK
-from acme_flow.namespace import Acme  # and so it is registered
+from acme_flow.namespace import Acme  # importing it registers it
 from acme_flow.operators import append, countdown, every, smoothed
 
 import flow_core as flow
@@ -37,7 +37,7 @@ def test_a_pipeline_names_both() -> None:
 
 
 def test_a_ledger_is_a_flow_of_its_amounts() -> None:
-    amounts: flow.Flow[object] = flow.from_(BOOK)  # a type checker takes it for a dict's keys
+    amounts: flow.Flow[object] = flow.from_(BOOK)  # a type checker sees a dict's keys
     assert list(amounts) == [3, 4]
 
 

@@ -1,4 +1,4 @@
 """A package that adds to flows what its authors need.
 
-It imports nothing, so that `flow plugins` lists it without importing what it brings.
+It imports nothing, so that `flow plugins` lists it without importing its modules.
 """

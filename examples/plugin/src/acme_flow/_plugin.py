@@ -1,4 +1,4 @@
-"""What acme-flow registers."""
+"""The records that acme-flow registers."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""An engine that says when it is opened and closed, and does something to the first source."""
+"""An engine that reports when it opens and closes, and changes the first source."""
 
 import contextlib
 import sys
@@ -12,23 +12,23 @@ T = TypeVar("T")
 
 
 class AcmeEngine(Engine):
-    """Gives ten times what a source gives."""
+    """Multiplies the items of a source by ten."""
 
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
 
     @property
     def name(self) -> str:
-        """What ``--on`` takes."""
+        """The engine's name, for ``--on``."""
         return "acme"
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """Which master was asked for."""
+        """The requested master."""
         return {"master": self._options.master or "none"}
 
     def place(self, flow: Flow[T], /) -> Flow[T]:
-        """The same flow over ten times its first source's items."""
+        """Return the same flow, with the items of its first source multiplied by ten."""
 
         def move(source: Flow[Any]) -> Flow[Any]:
             return source.map(lambda item: item * 10)
@@ -38,7 +38,7 @@ class AcmeEngine(Engine):
 
 @contextlib.contextmanager
 def open_engine(options: EngineOptions) -> Generator[Engine, None, None]:
-    """What the record names."""
+    """Open the engine; the record names this function."""
     sys.stderr.write(f"opened {options.master} for {options.name}\n")
     try:
         yield AcmeEngine(options)

@@ -1,4 +1,4 @@
-"""A class of its own, what makes a flow of it, and a sink."""
+"""A separate class, a function that makes a flow from it, and a sink."""
 
 import sys
 
@@ -7,19 +7,19 @@ from flow_core import Flow, Operator
 
 
 class Ledger(dict[str, int]):
-    """Amounts by account. The core alone would take it for a dict, and give its keys."""
+    """Amounts by account. The core alone would treat it as a dict, and emit its keys."""
 
 
 BOOK = Ledger(rent=3, food=4)
 
 
 def entries(ledger: Ledger) -> Flow[int]:
-    """The amounts."""
+    """Return a flow of the amounts."""
     return flow_core.from_iterable(ledger.values())
 
 
 def tally(label: str = "sum") -> Operator[int, int]:
-    """Adds the items up, and prints the sum."""
+    """Add up the items, and print the sum."""
 
     def run(flow: Flow[int]) -> int:
         total = sum(flow)

@@ -10,15 +10,15 @@ T_co = TypeVar("T_co", covariant=True)
 
 @register_namespace("acme")
 class Acme(Generic[T_co]):
-    """What acme-flow does with a flow."""
+    """The methods that acme-flow adds to a flow."""
 
     def __init__(self, flow: Flow[T_co]) -> None:
         self._flow = flow
 
     def every(self, n: int) -> Flow[T_co]:
-        """Each n-th item."""
+        """Emit each n-th item."""
         return self._flow.pipe(every(n))
 
     def smooth(self: "Acme[float]", count: int = 3) -> Flow[float]:
-        """The mean of each `count` items that follow each other."""
+        """Emit the mean of each `count` consecutive items."""
         return self._flow.pipe(lambda flow: smoothed(flow, count))

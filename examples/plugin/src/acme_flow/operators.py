@@ -23,22 +23,22 @@ EVERY = Template(
 
 
 def every(n: int) -> Operator[T, Flow[T]]:
-    """Each n-th item."""
+    """Emit each n-th item."""
     return flow_core.operators.stage(Stage(EVERY, n))
 
 
 def append(other: Flow[T]) -> Operator[T, Flow[T]]:
-    """What comes first, then the items of `other`; it iterates over both, in one thread."""
+    """Emit the flow's items, then those of `other`; it iterates over both, in one thread."""
     return Operator(
         "append", lambda flow: flow_core.from_iterable(itertools.chain(flow, other)), repr(other)
     )
 
 
 def smoothed(flow: Flow[float], count: int = 3) -> Flow[float]:
-    """The mean of each `count` items that follow each other; a function, for `pipe` as it is."""
+    """Emit the mean of each `count` consecutive items; a plain function, to use with `pipe`."""
     return flow.buffer_with_count(count, 1).filter(lambda w: len(w) == count).map(fmean)
 
 
 def countdown(start: int) -> Flow[int]:
-    """From `start` down to 1."""
+    """Return a flow of the numbers from `start` down to 1."""
     return flow_core.range(start, 0, -1)
