@@ -40,8 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("keys", nargs="*", metavar="key", help="tables of the report; all if none")
-    parser.add_argument("--record", action="store_true", help="keep what is found")
-    parser.add_argument("--once", action="store_true", help="run each case once, hold to no limit")
+    parser.add_argument("--record", action="store_true", help="record the ratios found")
+    parser.add_argument("--once", action="store_true", help="run each case once, check no limit")
     options = parser.parse_args(arguments)
     try:
         keys = chosen(options.keys)

@@ -57,12 +57,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("scripts", nargs="*", help="those to run; without any, all")
+    parser.add_argument("scripts", nargs="*", help="scripts to run; all if none")
     parser.add_argument("--output", type=Path, default=DOCS, help="the folder of the pages")
     parser.add_argument("--cache", type=Path, default=CACHE, help="a folder for what Java needs")
-    parser.add_argument("--rounds", type=int, help="of each table, for a quick look")
-    parser.add_argument("--without-java", action="store_true", help="neither RxJava nor Spark")
-    parser.add_argument("--from", type=Path, dest="recorded", help="render this, run nothing")
+    parser.add_argument("--rounds", type=int, help="rounds of each table, for a quick look")
+    parser.add_argument("--without-java", action="store_true", help="skip RxJava and Spark")
+    parser.add_argument("--from", type=Path, dest="recorded", help="render this file, run nothing")
     options = parser.parse_args()
     if options.recorded:
         results = json.loads(options.recorded.read_text("utf-8"))

@@ -1,7 +1,7 @@
 """Count the words to avoid, which `words.toml` lists, and let no folder have more than before.
 
     python docs/words.py             fail if a folder has more of them than it may
-    python docs/words.py --all       print all finds, with what to write instead
+    python docs/words.py --all       print all finds, with suggestions
     python docs/words.py --record    record the present numbers as the most that folders may have
 
 It reads the comments and strings of Python files, including docstrings, and the text of pages, but

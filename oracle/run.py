@@ -1,13 +1,13 @@
-"""Compare this library with RxJava 3: random pipelines run by both.
+"""Compare this library with RxJava 3 by random pipelines that both run.
 
 python oracle/run.py                          20,000 pipelines
 python oracle/run.py --examples 500           fewer
-python oracle/run.py --only zip --only take   with these operators and sources of flows only
-python oracle/run.py --seed 7                 other ones
+python oracle/run.py --only zip --only take   only with these operators and sources of flows
+python oracle/run.py --seed 7                 other pipelines
 
-The exit code is 0 if all come to the same, but for what docs/design/oracle.md says; 1 if one does
-not, if an operator was never drawn, or if fewer pipelines were than were asked for; and 77 if the
-machine lacks a tool, which is named.
+The exit code is 0 if all pipelines agree, apart from the differences in docs/design/oracle.md; 1 if
+one does not, if an operator was never drawn, or if fewer pipelines were drawn than requested; and
+77 if the machine lacks a tool, which the output names.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from flow_jvm import MissingToolError, missing_tools, prepare  # noqa: E402 - se
 
 
 def main() -> int:
-    """See the module."""
+    """Run the command; see the module's docstring."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--examples", type=int, default=20_000, metavar="N", help="pipelines")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="chooses them")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="selects them")
     parser.add_argument("--most", type=int, default=12, metavar="N", help="operators of each")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="see above")
     parser.add_argument(
@@ -48,7 +48,7 @@ def main() -> int:
         print(f"the oracle is skipped, this machine lacks: {', '.join(missing)}", file=sys.stderr)
         return SKIPPED
 
-    # Not before it is known that their modules are there.
+    # Import these only once the modules that they need are known to be installed.
     from flow_oracle import java, pipelines
     from flow_oracle.compare import Oracle
     from flow_oracle.report import Report

@@ -1,12 +1,12 @@
-"""Run the official kit of Reactive Streams against this library, and compare test by test.
+"""Run the official TCK of Reactive Streams against this library, and compare test by test.
 
 python tck/run.py                       everything, several subjects at a time
 python tck/run.py --list                the subjects
-python tck/run.py --only observe_on     those with this in their names
-python tck/run.py --repeat 10           ten times, to find what happens now and then
+python tck/run.py --only observe_on     the subjects with this in their names
+python tck/run.py --repeat 10           ten times, to find occasional failures
 
-The exit code is 0 if every test has ended as it must, 1 if one has not or a registered operator has
-no subject, and 77 if the machine lacks a tool, which is named.
+The exit code is 0 if every test ended as expected, 1 if one did not or a registered operator has no
+subject, and 77 if the machine lacks a tool, which the output names.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from flow_jvm import MissingToolError, missing_tools, prepare  # noqa: E402 - se
 
 
 def main() -> int:
-    """See the module."""
+    """Run the command; see the module's docstring."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--list", action="store_true", help="name the subjects and stop")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="part of a name"
+        "--only", action="append", default=[], metavar="NAME", help="a part of the subjects' names"
     )
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="how often each runs")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="how often to run each")
     parser.add_argument(
         "--jobs",
         type=int,
@@ -46,7 +46,7 @@ def main() -> int:
         "--timeout-ms", type=int, default=1000, help="how long the kit waits for a signal"
     )
     parser.add_argument(
-        "--silence-ms", type=int, default=100, help="how long the kit waits for none to come"
+        "--silence-ms", type=int, default=100, help="how long it waits to see that none comes"
     )
     parser.add_argument(
         "--cache",
@@ -61,7 +61,7 @@ def main() -> int:
         print(f"the kit is skipped, this machine lacks: {', '.join(missing)}", file=sys.stderr)
         return SKIPPED
 
-    # Not before it is known that their modules are there.
+    # Import these only once the modules that they need are known to be installed.
     from flow_tck.report import Report
     from flow_tck.subjects import subjects, uncovered
     from flow_tck.workers import verify

@@ -29,7 +29,7 @@ _KNOWN: Final = {
     Order.COUNT: "how many items",
     Order.UNKNOWN: "the rules alone",
 }
-"""What is compared of a case itself when a changed version of it is compared in full."""
+"""The properties of a case that are compared when a changed version is compared in full."""
 
 
 @final
