@@ -44,8 +44,11 @@ AT_A_GLANCE: Sequence[tuple[str, str, str, tuple[str, ...]]] = (
     ),
     ("a whole flow of one item, assembled before", "one-element-assembled", "subscribed", ()),
 )
-"""The questions of a new visitor: each question, its table, this library's way, and the tables that
-have peers where the first has none."""
+"""The questions of a new visitor.
+
+Each has its words, its table, this library's way, and the tables that have peers where the first
+table has none.
+"""
 
 PEERS = ("reactivex", "streamable", "aiostream")
 

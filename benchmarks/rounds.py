@@ -42,8 +42,10 @@ class Settings:
     """The settings that a caller of whole scripts may change; see `guard.py`."""
 
     rounds: int | None = None
-    """The number of rounds of all tables, or None for each table's own number. For a quick look,
-    set the environment variable `FLOW_BENCH_ROUNDS`."""
+    """The number of rounds of all tables, or None for each table's own number.
+
+    For a quick look, set the environment variable `FLOW_BENCH_ROUNDS`.
+    """
     peers: bool = True
     """True if other libraries are timed."""
     quiet: bool = False

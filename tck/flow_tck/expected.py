@@ -167,8 +167,11 @@ COORDINATED: Final = frozenset(
         "required_spec208_mustBePreparedToReceiveOnNextSignalsAfterHavingCalledSubscriptionCancel",
     }
 )
-"""The tests that a processor in lock-step fails unless it is declared as one: the first two expect
-an item for one of two subscribers, the others expect the last subscriber to cancel the upstream."""
+"""The tests that a processor in lock-step fails unless it is declared as one.
+
+The first two expect an item for one of two subscribers, the others expect the last subscriber to
+cancel the upstream.
+"""
 
 PUBLISHER: Final = Expected(38, _PUBLISHER_UNTESTED)
 PROCESSOR: Final = Expected(68, _PUBLISHER_UNTESTED | _PROBED_UNTESTED | LOCK_STEP)

@@ -60,8 +60,11 @@ OPERATORS: Final[Mapping[str, tuple[_Apply, bool]]] = {
     "replay": (lambda f, _: f.pipe(replay()).auto_connect(), False),
     "share": (lambda f, _: f.pipe(share()), True),
 }
-"""Operators by their registered names: how to apply each to ints, and whether no subscriber gets
-an item before all have requested it."""
+"""Operators by their registered names.
+
+Each has a way to apply it to ints, and whether no subscriber gets an item before all have requested
+it.
+"""
 
 VARIANTS: Final[Mapping[str, tuple[_Apply, bool]]] = {
     "cache, 8 items": (lambda f, _: f.pipe(cache(size=8)), False),
@@ -133,5 +136,8 @@ FED: Final[Mapping[str, tuple[_Make, Callable[[_Make, int], Any], int | None, bo
     ),
     "serialized": (lambda: serialized(ReplayProcessor[Any]()), _fed_before, None, False),
 }
-"""Processors that are fed by hand: how to make and feed one, the most items that it emits, and
-whether its subscribers have to request together."""
+"""Processors that are fed by hand.
+
+Each has a way to make it and one to feed it, the most items that it emits, and whether its
+subscribers have to request together.
+"""
