@@ -38,7 +38,7 @@ def push(items: Iterable[T], receive: Callable[[T], object], gate: Gate) -> None
 
 
 def receiver(lines: Iterable[str], names: dict[str, Any]) -> Callable[[Any], None]:
-    """Return a function for each item that refuses to run while it is busy.
+    """Return a function for each item that cannot run again while it is busy.
 
     def receive(x):
         nonlocal busy

@@ -429,7 +429,7 @@ def fields(cls: ast.AST) -> list[str]:
 
 
 def unnamed_errors(library: Library) -> Iterator[Finding]:
-    """Check that docstrings name the errors: no TypeError, nor those the kit's tests raise."""
+    """Check that docstrings name the errors, except TypeError and those of the kit's tests."""
     for thing in library.things:
         text = library.text(thing)
         if not isinstance(thing.node, Function) or is_told_elsewhere(thing, text):

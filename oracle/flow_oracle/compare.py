@@ -125,7 +125,7 @@ class Oracle:
 
         The items are part of those that arrive if all are requested and nothing fails. If nothing
         fails, as many arrive at each moment as in RxJava. Otherwise, the flow fails if RxJava's
-        does, and if it completes, it also completes when its failing sources are silent.
+        does, and if it completes, it does the same when its failing sources are silent.
         """
         made.known = known = order(case)
         whole = self._there(reference(everything(case), self._without))
