@@ -16,7 +16,7 @@ What `nox -s bench` found on one machine; run it to see what it finds on yours.
 
 SHORT = """\
 What one item costs, in plain Python and in libraries that do the same work. *Plain* is the least
-code of one's own that gives the same result; a figure below 1 is faster than that.
+code by hand that gives the same result; a figure below 1 is faster than that.
 """
 
 METHOD = """\
@@ -79,9 +79,9 @@ its own.
 
 PYTHONS = """\
 What `nox -s bench_pythons` found: the cases in the sizes of `nox -s guard`, each Python in turn, in
-processes of its own. First the ratio to the floor on the same Python, which is what the library
+separate processes. First the ratio to the floor on the same Python, which is what the library
 adds to plain Python there; then the time of an item in units of that on {beside}, which is how fast
-flows are there. That also depends on who has built the interpreter: without profile-guided
+flows are there. That also depends on how the interpreter was built: without profile-guided
 optimisation, all takes longer, the floor too.
 """
 
@@ -392,7 +392,7 @@ def _growth(table: Entry) -> str:
         for row in table["rows"]
     ]
     sizes = [f"{size:,}" for size in table["sizes"]]
-    headings = (f"µs for so many {table['axis']}", *sizes, "slope", "spread", "end", "marks")
+    headings = (f"µs by number of {table['axis']}", *sizes, "slope", "spread", "end", "marks")
     about = f"{_rounds(table)}, {table['clock']} time"
     return f"{_heading(table)}\n" + _table(headings, rows) + f"\n<sub>{about}</sub>\n"
 

@@ -136,13 +136,13 @@ DECISIONS: Final[dict[str, Decision]] = {
     ),
     "end-with-demand": Decision(
         Kind.RULE,
-        "nothing runs for nobody: an end that no demand waits for may be found out later (or, "
+        "nothing runs without demand: an end for which no demand waits may be found later (or, "
         "where items are fetched ahead, sooner)",
         _case(("range", 0, 2), ("skip", 3), demand=(0, 0, 0, UNBOUNDED)),
     ),
     "silence-after-cancel": Decision(
         Kind.RULE,
-        "whoever has cancelled hears nothing more, not even the end (which §2.8 would allow)",
+        "a subscriber that has cancelled gets nothing more, not even the end (§2.8 would allow it)",
         _case(_probe(1), ("take", 1), demand=(1, 0, 1, "cancel")),
     ),
     "several-errors": Decision(
@@ -198,8 +198,8 @@ DECISIONS: Final[dict[str, Decision]] = {
     ),
     "first-come-first-served": Decision(
         Kind.CALM,
-        "what waits is given in the order in which it came, not source by source; and what nobody "
-        "demands does not run, so that it may come later",
+        "what waits is given in the order in which it came, not source by source; and what is not "
+        "demanded does not run, so that it may come later",
         _case(
             ("merge", 128, 1, ("pipe", ("just", 1, 2)), ("pipe", ("just", 3))),
             demand=(0, 0, 0, 1, "cancel"),
