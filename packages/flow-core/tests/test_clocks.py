@@ -130,7 +130,7 @@ def test_a_task_never_runs_before_its_time(run: Run) -> None:
 
 
 @on_each_clock
-def test_what_was_disposed_of_never_runs(run: Run) -> None:
+def test_a_disposed_task_never_runs(run: Run) -> None:
     task = Task()
 
     def use(clock: Clock, done: Callable[[], None]) -> None:
@@ -421,7 +421,7 @@ def traced(within: Callable[[_Timed], bool], do: Callable[[], object]) -> Callab
     return trace
 
 
-def test_what_is_scheduled_while_empty_places_are_cleared_away_is_not_lost(
+def test_a_task_scheduled_while_empty_places_are_cleared_away_is_not_lost(
     clock: SystemClock,
 ) -> None:
     handles = [clock.schedule(FOREVER_S, Task()) for _ in range(64)]
@@ -438,7 +438,7 @@ def test_what_is_scheduled_while_empty_places_are_cleared_away_is_not_lost(
         handle.dispose()
 
 
-def test_what_is_scheduled_while_a_disposed_task_is_taken_away_is_not_lost(
+def test_a_task_scheduled_while_a_disposed_task_is_taken_away_is_not_lost(
     clock: SystemClock,
 ) -> None:
     first, meanwhile = Task(), Task()
@@ -504,7 +504,7 @@ def test_a_program_ends_though_tasks_wait() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the platform has no os.fork")
-def test_a_forked_process_has_a_clock_of_its_own_without_the_tasks_of_its_parent() -> None:
+def test_a_forked_process_has_a_separate_clock_without_the_tasks_of_its_parent() -> None:
     in_a_process(
         """
 import os, sys, threading
@@ -537,7 +537,7 @@ def with_a_loop(main: Callable[[AsyncioClock], Coroutine[Any, Any, None]]) -> No
     asyncio.run(run())
 
 
-def test_its_tasks_run_in_the_thread_of_the_loop_whoever_schedules_them() -> None:
+def test_its_tasks_run_in_the_thread_of_the_loop_from_whichever_thread_they_come() -> None:
     async def main(clock: AsyncioClock) -> None:
         here, there = Task(), Task()
         clock.schedule(0, here)
@@ -637,7 +637,7 @@ def interrupt(*_: object) -> None:
 
 
 @pytest.mark.parametrize("period_s", [None, 0.001], ids=["once", "again and again"])
-def test_what_was_interrupted_while_it_was_scheduled_never_runs(
+def test_a_task_interrupted_while_it_was_scheduled_never_runs(
     period_s: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, task, after = SystemClock(), Task(), Task()
@@ -655,7 +655,7 @@ def test_what_was_interrupted_while_it_was_scheduled_never_runs(
     assert task.runs == 0
 
 
-def test_what_was_interrupted_while_a_loop_was_told_never_runs(
+def test_a_task_interrupted_while_a_loop_was_notified_never_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     armed: list[_LoopTimer] = []

@@ -34,7 +34,7 @@ def test_a_stage_is_a_method_and_has_cases(name: str) -> None:
     assert _builtin.stage_templates()[name]
 
 
-def test_what_is_a_function_only_is_a_boundary() -> None:
+def test_an_operator_that_is_only_a_function_is_a_boundary() -> None:
     """It is not a step of a loop, so that `Flow` need not have a method for it."""
     only = set(operators.__all__) - {"stage"}
     assert not only & set(dir(Flow))

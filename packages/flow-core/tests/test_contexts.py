@@ -114,7 +114,7 @@ class Catching:
 # -- context_capture
 
 
-def test_without_a_capture_signals_run_in_the_context_of_who_brings_them() -> None:
+def test_without_a_capture_signals_run_in_the_context_of_the_thread_that_sends_them() -> None:
     publisher = TestPublisher[int]()
     subscriber = observe(Flow(publisher).map(user))
     in_thread(publisher.next, 1)
@@ -153,7 +153,7 @@ def test_the_context_is_that_of_subscribing_not_of_assembling_and_not_a_later_on
     subscriber.assert_items("Grace").cancel()
 
 
-def test_each_subscriber_has_the_context_of_its_own() -> None:
+def test_each_subscriber_has_a_separate_captured_context() -> None:
     subscribers: list[TestSubscriber[str]] = []
     for name in ("Grace", "Barbara"):
         publisher = TestPublisher[int]()
@@ -164,7 +164,7 @@ def test_each_subscriber_has_the_context_of_its_own() -> None:
     assert [subscriber.items for subscriber in subscribers] == [["Grace"], ["Barbara"]]
 
 
-def test_what_a_signal_sets_is_gone_when_it_returns() -> None:
+def test_a_value_that_a_signal_sets_is_gone_when_it_returns() -> None:
     seen: list[str] = []
 
     def note_and_set(n: int) -> None:
@@ -179,7 +179,7 @@ def test_what_a_signal_sets_is_gone_when_it_returns() -> None:
     assert USER.get() == "Ada"
 
 
-def test_what_is_above_a_capture_keeps_the_context_that_it_runs_in() -> None:
+def test_stages_above_a_capture_keep_the_context_that_they_run_in() -> None:
     publisher = TestPublisher[int]()
     subscriber = observe(
         Flow(publisher).map(user).context_capture().map(lambda above: (above, USER.get()))
@@ -232,7 +232,7 @@ def test_two_threads_may_be_below_one_capture_at_once() -> None:
     assert requests == ["Ada", "Ada"]
 
 
-def test_what_an_emitter_sends_from_a_thread_is_received_in_the_captured_context() -> None:
+def test_items_that_an_emitter_sends_from_a_thread_arrive_in_the_captured_context() -> None:
     def send(emitter: Emitter[str]) -> None:
         in_thread(lambda: (emitter.next(USER.get()), emitter.complete()))
 
@@ -244,7 +244,7 @@ def test_what_an_emitter_sends_from_a_thread_is_received_in_the_captured_context
 # -- context_write
 
 
-def test_what_is_above_sees_the_values_and_what_is_below_does_not() -> None:
+def test_stages_above_see_the_values_and_stages_below_do_not() -> None:
     made = flow.range(2).map(user).context_write(USER, "root")
     both = made.map(lambda above: (above, USER.get()))
     expected = [("root", "Ada")] * 2
@@ -309,7 +309,7 @@ def test_an_iteration_closes_what_is_above_in_the_context_with_the_values() -> N
     assert seen == ["root"]
 
 
-def test_the_values_are_seen_when_another_thread_goes_on_with_the_iteration() -> None:
+def test_the_values_are_seen_when_another_thread_continues_the_iteration() -> None:
     iterator = iter(flow.range(2).map(user).context_write(PLACE, "here"))
     found = [next(iterator)]
     in_thread(lambda: found.append(next(iterator)))
@@ -340,7 +340,7 @@ def test_an_error_is_the_identical_object_and_leaves_the_context_as_it_was() -> 
 @pytest.mark.parametrize(
     "wrong", [(), (1,), (USER,), ("user", "Ada"), ({"user": "Ada"},), ({USER: 1}, 2), (USER, 1, 2)]
 )
-def test_context_write_refuses_what_is_no_variable_with_a_value(wrong: tuple[Any, ...]) -> None:
+def test_context_write_refuses_anything_but_a_variable_with_a_value(wrong: tuple[Any, ...]) -> None:
     made: Any = flow.range(3)
     with pytest.raises(TypeError):
         made.context_write(*wrong)
@@ -494,7 +494,7 @@ def test_a_subscriber_that_cannot_be_asked_uses_every_item(link: Link) -> None:
 
 
 @each_link
-def test_a_subscriber_that_raises_is_told_of_in_its_context(link: Link) -> None:
+def test_on_error_of_a_subscriber_that_raises_runs_in_its_context(link: Link) -> None:
     seen: list[tuple[str, str]] = []
 
     def fail(_: int) -> None:

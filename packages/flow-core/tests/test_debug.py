@@ -209,7 +209,7 @@ def test_blocks_of_several_threads_may_end_in_any_order() -> None:
     assert not hooks.debugging
 
 
-def test_what_is_off_adds_nothing_to_a_flow() -> None:
+def test_a_hook_that_is_off_adds_nothing_to_a_flow() -> None:
     made = flow.range(3).map(abs)
     assert hooks.on_assembly.call is None
     assert hooks.on_subscribe.call is None

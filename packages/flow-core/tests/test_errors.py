@@ -74,7 +74,7 @@ class Owned:
         self.errors.append(error)
 
 
-def test_who_was_left_is_told_once() -> None:
+def test_a_subscriber_that_was_left_gets_the_error_once() -> None:
     error, subscriber = RecursionError(), Owned()
     leave(error, subscriber, object())
     tell_left(error)
@@ -83,7 +83,9 @@ def test_who_was_left_is_told_once() -> None:
 
 
 @pytest.mark.parametrize("innermost_first", [True, False])
-def test_of_operators_in_a_row_only_the_last_ones_downstream_is_told(innermost_first: bool) -> None:
+def test_of_operators_in_a_row_only_the_downstream_of_the_last_gets_the_error(
+    innermost_first: bool,
+) -> None:
     first, last = object(), object()
     between, end = Owned(last), Owned()
     error = RecursionError()
@@ -104,7 +106,7 @@ class Refusing(Owned):
         raise error
 
 
-def test_who_finds_no_room_leaves_those_after_it() -> None:
+def test_a_subscriber_that_finds_no_room_leaves_those_after_it() -> None:
     error, end = RecursionError(), Owned()
     leave(error, Refusing(end), object())
     tell_left(error)
@@ -113,7 +115,9 @@ def test_who_finds_no_room_leaves_those_after_it() -> None:
 
 @pytest.mark.checklist("X10")
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
-def test_what_is_fatal_anywhere_is_told_of_but_not_told(kind: type[BaseException]) -> None:
+def test_an_error_that_is_fatal_anywhere_is_the_cause_of_a_flow_error(
+    kind: type[BaseException],
+) -> None:
     error, subscriber = kind(), Owned()
     leave(error, subscriber, object())
     tell_left(error)
@@ -124,7 +128,7 @@ def test_what_is_fatal_anywhere_is_told_of_but_not_told(kind: type[BaseException
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
-def test_nobody_is_told_of_what_is_heard_elsewhere(kind: type[BaseException]) -> None:
+def test_no_subscriber_gets_an_error_that_is_heard_elsewhere(kind: type[BaseException]) -> None:
     error, subscriber = kind(), Owned()
     leave(error, subscriber, object())
     tell_left(error, heard=True)

@@ -47,7 +47,7 @@ class FailureError(Exception):
 # -- assembly
 
 
-def test_a_flow_is_immutable_and_runs_anew_for_each_subscriber() -> None:
+def test_a_flow_is_immutable_and_runs_again_for_each_subscriber() -> None:
     base = flow.range(5)
     evens, squares = base.filter(lambda n: n % 2 == 0), base.map(lambda n: n * n)
     assert [list(base), list(evens), list(squares), list(evens)] == [
@@ -77,7 +77,7 @@ def test_pipe_takes_operators_functions_and_stages() -> None:
     assert flow.range(4).pipe(lambda made: made.count()).single() == 4
 
 
-def test_pipe_refuses_what_is_no_step() -> None:
+def test_pipe_refuses_a_value_that_is_not_a_step() -> None:
     for wrong in ("map", None, 3, flow.range(3)):
         with pytest.raises(TypeError, match=r"pipe\(\) takes functions of a flow, and op"):
             flow.range(3).pipe(wrong)  # type: ignore[call-overload]  # the mistake
@@ -184,7 +184,7 @@ def test_an_operator_may_be_made_of_others(apply: Callable[[Flow[int]], Flow[int
         (lambda f: f.subscribe(print, prefetch=0), "prefetch"),
     ],
 )
-def test_wrong_amounts_are_told_where_the_flow_is_assembled(
+def test_wrong_amounts_are_refused_where_the_flow_is_assembled(
     add: Callable[[Flow[int]], object], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -410,7 +410,7 @@ def test_blocking_in_a_running_event_loop_is_refused() -> None:
     run(main())
 
 
-def test_what_comes_without_waiting_is_given_in_a_running_event_loop() -> None:
+def test_items_that_come_without_waiting_are_given_in_a_running_event_loop() -> None:
     async def main() -> None:
         hidden = flow.range(300).hide()
         assert list(hidden) == list(range(300))
@@ -429,7 +429,7 @@ def test_what_comes_without_waiting_is_given_in_a_running_event_loop() -> None:
     run(main())
 
 
-def test_what_another_thread_sends_is_refused_in_a_running_event_loop_whenever_it_comes() -> None:
+def test_items_that_another_thread_sends_are_refused_in_a_running_event_loop() -> None:
     def by_another(emitter: flow.Emitter[int]) -> None:
         def send() -> None:
             emitter.next(1)
@@ -460,7 +460,7 @@ def test_an_asynchronous_generator_can_be_fed_by_a_flow() -> None:
 # -- futures
 
 
-def test_a_cancelled_future_wakes_those_who_wait_for_several() -> None:
+def test_a_cancelled_future_wakes_threads_that_wait_for_several() -> None:
     before, after = flow.never().to_future(), flow.never().to_future()
     assert before.cancel()
     assert wait([before], timeout=TIMEOUT_S).not_done == set()
@@ -554,7 +554,7 @@ def test_a_generator_of_the_user_drives_a_flow_lazily() -> None:
 
 
 @pytest.mark.parametrize("wait", ["list(never)", "never.subscribe(print).wait()"])
-def test_who_would_wait_while_the_interpreter_ends_is_told(wait: str) -> None:
+def test_a_wait_while_the_interpreter_ends_is_an_error(wait: str) -> None:
     script = f"""
 import sys
 import flow_core as flow

@@ -44,7 +44,7 @@ MADE: dict[str, Callable[[], Flow[int]]] = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_who_holds_the_loop_is_named_in_debug_mode(
+def test_a_function_that_holds_the_loop_is_named_in_debug_mode(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with hooks.debug():
@@ -56,12 +56,16 @@ def test_who_holds_the_loop_is_named_in_debug_mode(
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_nobody_looks_in_other_modes(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_held_loop_is_not_reported_in_other_modes(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     assert asyncio.run(run(MADE[name]())) == [1]
     assert not caplog.records
 
 
-def test_who_gives_the_loop_back_is_not_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_coroutine_that_gives_the_loop_back_is_not_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def patient() -> int:
         await asyncio.sleep(HELD_S)
         return 1
@@ -71,7 +75,7 @@ def test_who_gives_the_loop_back_is_not_named(caplog: pytest.LogCaptureFixture) 
     assert not caplog.records
 
 
-def test_what_is_watched_is_cancelled_and_fails_as_it_would_be() -> None:
+def test_a_watched_coroutine_is_cancelled_and_fails_as_without_the_watch() -> None:
     log: list[str] = []
 
     async def patient() -> None:
@@ -98,7 +102,7 @@ def test_what_is_watched_is_cancelled_and_fails_as_it_would_be() -> None:
     assert log == ["cleaned up"]
 
 
-def test_who_leaves_early_closes_what_is_watched() -> None:
+def test_leaving_an_iteration_early_closes_the_watched_source() -> None:
     log: list[str] = []
 
     def items() -> Any:

@@ -46,7 +46,7 @@ def test_the_text_is_made_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> No
     assert getattr(FLOW, "chunk", "none") == "none"
 
 
-def test_private_names_are_no_words() -> None:
+def test_private_names_get_a_plain_attribute_error() -> None:
     for owner in (FLOW, flow_core):
         with pytest.raises(AttributeError) as caught:
             owner._chunk  # type: ignore[union-attr]  # noqa: B018

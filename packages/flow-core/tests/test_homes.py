@@ -49,7 +49,7 @@ WAYS: dict[str, Callable[[flow.Flow[int]], object]] = {
 each_way = pytest.mark.parametrize("way", WAYS)
 
 
-def test_there_is_none_where_no_loop_runs() -> None:
+def test_there_is_no_home_where_no_loop_runs() -> None:
     assert current_home() is None
 
 
@@ -73,7 +73,7 @@ def test_a_subscription_keeps_the_loop_in_which_it_was_made(way: str) -> None:
     asyncio.run(main())
 
 
-def test_who_iterates_in_a_loop_is_at_home_there() -> None:
+def test_an_iteration_in_a_loop_has_its_home_there() -> None:
     source = Visited()
 
     async def main() -> None:
@@ -85,7 +85,7 @@ def test_who_iterates_in_a_loop_is_at_home_there() -> None:
     asyncio.run(main())
 
 
-def test_who_iterates_in_a_thread_is_at_home_nowhere() -> None:
+def test_an_iteration_in_a_thread_has_no_home() -> None:
     source = Visited()
     assert list(flow.Flow(source).hide()) == [1]
     assert source.homes == [None]

@@ -163,7 +163,7 @@ def test_each_function_of_a_chain_gets_what_the_one_before_has_made() -> None:
     assert chain.call is None
 
 
-def test_what_a_function_of_a_hook_raises_is_logged_and_the_next_one_is_called(
+def test_an_error_of_a_function_of_a_hook_is_logged_and_the_next_one_is_called(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     hook: Hook[int] = Hook("test")
@@ -187,7 +187,7 @@ def test_what_a_function_of_a_hook_raises_is_logged_and_the_next_one_is_called(
     assert seen == [1, 2]
 
 
-def test_what_is_fatal_comes_out_of_a_hook() -> None:
+def test_a_fatal_error_propagates_from_a_hook() -> None:
     hook: Hook[BaseException] = Hook("test")
 
     def fail(error: BaseException) -> None:
@@ -253,7 +253,7 @@ def test_an_operator_made_of_stages_is_shown_by_its_stages() -> None:
     ]
 
 
-def test_what_an_assembly_hook_assembles_is_not_shown_to_it_again() -> None:
+def test_a_flow_that_an_assembly_hook_assembles_is_not_shown_to_it_again() -> None:
     shown: list[str] = []
 
     def without_one(made: Flow[Any]) -> Flow[Any]:

@@ -21,7 +21,7 @@ def run(code: str) -> str:
 
 
 @pytest.mark.parametrize("package", [flow_core, sources])
-def test_what_is_loaded_late_is_what_type_checkers_see(package: ModuleType) -> None:
+def test_the_names_loaded_late_are_those_that_type_checkers_see(package: ModuleType) -> None:
     tree = ast.parse(Path(str(package.__file__)).read_text(encoding="utf-8"))
     (seen,) = (node.body for node in tree.body if ast.unparse(node).startswith("if TYPE_CHECKING"))
     imported = {

@@ -43,7 +43,7 @@ def test_an_iterator_with_stages_is_one_link() -> None:
 
 
 @pytest.mark.parametrize("request_", [0, 3])
-def test_what_an_iterator_has_delivered_is_not_outstanding(request_: int) -> None:
+def test_items_that_an_iterator_has_delivered_are_not_outstanding(request_: int) -> None:
     subscriber = observe(flow.range(10), request=request_)
     assert look(subscriber.subscription).requested == 0
     subscriber.cancel()
@@ -91,7 +91,7 @@ def test_items_that_wait_in_an_inbox_are_counted() -> None:
     assert look(subscriber.subscription).buffered == 0
 
 
-def test_what_is_requested_before_the_end_of_a_reduction_stays_outstanding() -> None:
+def test_demand_requested_before_the_end_of_a_reduction_stays_outstanding() -> None:
     publisher = TestPublisher[int]()
     subscriber = observe(Flow(publisher).count(), request=2)
     publisher.next(1).next(2)
@@ -188,7 +188,7 @@ def test_a_cancelled_flow_is_both() -> None:
         assert (found.terminated, found.cancelled) == (True, True), made
 
 
-def test_an_error_that_waits_for_demand_is_told() -> None:
+def test_an_error_that_waits_for_demand_is_shown() -> None:
     error = LookupError("waits")
     publisher = TestPublisher[int]()
     subscriber = observe(Flow(publisher).flat_map_iterable(lambda n: [n, n]), request=1)
@@ -201,7 +201,7 @@ def test_an_error_that_waits_for_demand_is_told() -> None:
     assert look(subscriber.subscription).error is None
 
 
-def test_granted_fusion_is_told_and_polled_demand_is_nobodys() -> None:
+def test_granted_fusion_is_shown_and_polled_items_have_no_demand() -> None:
     polled = TestSubscriber[str](0, fusion=Fusion.SYNC)
     flow.range(3).map(str).subscribe(polled)
     found = look(polled.subscription)
@@ -260,7 +260,7 @@ def test_a_blocking_iteration_is_seen_by_a_hook_and_tells_what_waits() -> None:
     assert look(handles[0]).cancelled
 
 
-def test_what_a_blocking_iteration_has_taken_is_not_outstanding() -> None:
+def test_items_that_a_blocking_iteration_has_taken_are_not_outstanding() -> None:
     handles: list[Any] = []
 
     def keep(subscriber: CoreSubscriber[Any]) -> CoreSubscriber[Any]:

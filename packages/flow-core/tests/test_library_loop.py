@@ -128,7 +128,7 @@ for _ in range(11):
     assert sorted(ended.stdout.split()) == ["closed", *["left"] * 10]
 
 
-def test_a_coroutine_that_does_not_end_is_told_once_and_holds_nobody_up() -> None:
+def test_a_coroutine_that_does_not_end_is_reported_once_and_does_not_block_the_exit() -> None:
     ended = script(
         HEAD
         + """
@@ -172,7 +172,7 @@ assert started.acquire(timeout=10)
     assert "is held by a function" in ended.stderr
 
 
-def test_at_the_very_end_it_says_that_there_is_none() -> None:
+def test_at_the_very_end_of_the_process_the_loop_is_refused() -> None:
     ended = script(
         """
         import atexit

@@ -36,7 +36,7 @@ def test_a_flow_of_this_process_stays_as_it_is() -> None:
         assert made.local() is made
 
 
-def test_what_is_before_it_goes_there_and_what_is_behind_it_stays_here() -> None:
+def test_stages_before_local_go_to_the_source_and_those_behind_it_stay_here() -> None:
     far = Far()
     made = Flow(far).map(lambda n: n + 1).local().filter(lambda n: n > 1).map(str)
     assert_result(lambda: made, ["2", "3"])

@@ -37,7 +37,7 @@ def test_a_namespace_is_called_with_the_flow() -> None:
 
 
 @pytest.mark.parametrize("name", ["map", "debounce", "spark", "_own", "Own", "two words", ""])
-def test_names_of_a_flow_and_what_is_no_name_are_refused(name: str) -> None:
+def test_names_of_a_flow_and_invalid_names_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name}'|'{name}"):
         register_namespace(name)
 
@@ -52,6 +52,6 @@ def test_a_name_has_one_owner() -> None:
             pass
 
 
-def test_what_is_not_registered_is_missing() -> None:
+def test_a_namespace_that_is_not_registered_is_missing() -> None:
     with pytest.raises(NoSuchNameError, match="Flow has no 'halves'"):
         flow.range(3).halves  # type: ignore[attr-defined]  # noqa: B018

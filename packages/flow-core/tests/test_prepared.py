@@ -102,7 +102,7 @@ def test_the_function_is_called_once() -> None:
     assert len(calls) == 1
 
 
-def test_what_it_makes_of_a_list_runs_anew_each_time_and_of_an_iterator_once() -> None:
+def test_a_flow_of_a_list_runs_again_each_time_and_one_of_an_iterator_once() -> None:
     made = twice([1, 2])
     assert list(made) == list(made) == [2, 4]
     made = twice(iter([1]))
@@ -111,7 +111,7 @@ def test_what_it_makes_of_a_list_runs_anew_each_time_and_of_an_iterator_once() -
         list(made)
 
 
-def test_what_it_makes_of_items_can_be_moved_pickled_and_told_as_any_flow() -> None:
+def test_a_flow_of_items_can_be_moved_pickled_and_described_as_any_flow() -> None:
     from flow_core.structure import moved, source_of, stages_of
 
     made = flow.prepare(lambda numbers: numbers.map(abs).filter(bool))([0, -1])
@@ -155,7 +155,7 @@ def test_a_generator_is_closed_when_the_first_item_was_found_and_when_a_stage_fa
     assert closed == ["first", "fails"]
 
 
-def test_nothing_comes_of_nothing() -> None:
+def test_an_empty_input_gives_no_item() -> None:
     with pytest.raises(NoItemError, match=r"doubled\.first\(\): the flow has no item"):
         twice.first([])
     assert total.first([]) == 0
@@ -225,7 +225,7 @@ REFUSED: dict[str, tuple[Callable[[Flow[Any]], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_prepared_is_refused_at_once(name: str) -> None:
+def test_a_function_that_cannot_be_prepared_is_refused_at_once(name: str) -> None:
     function, kind, text = REFUSED[name]
     with pytest.raises(kind, match=text):
         flow.prepare(function)

@@ -90,7 +90,7 @@ class Idle:
 
 @pytest.mark.checklist("M28")
 @pytest.mark.parametrize("name", SUBSCRIBERS)
-def test_a_subscriber_refuses_none_and_goes_on(name: str) -> None:
+def test_a_subscriber_refuses_none_and_continues(name: str) -> None:
     subscriber = SUBSCRIBERS[name]()
     with pytest.raises(NoneItemError, match=r"on_subscribe\(None\)"):
         subscriber.on_subscribe(None)
@@ -129,7 +129,7 @@ def test_subscribing_none_is_a_type_error(make: Callable[[], Any]) -> None:
         make().subscribe(None)
 
 
-def test_what_lacks_a_method_is_no_subscriber() -> None:
+def test_an_object_that_lacks_a_method_is_refused_as_a_subscriber() -> None:
     class Half:
         def on_subscribe(self, subscription: object) -> None:
             pass

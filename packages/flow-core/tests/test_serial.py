@@ -76,7 +76,7 @@ def test_a_signal_within_a_drain_is_drained_after_it_in_the_same_stack() -> None
     assert len(set(depths)) == 1
 
 
-def test_who_finds_a_drain_running_returns_at_once() -> None:
+def test_a_thread_that_finds_a_drain_running_returns_at_once() -> None:
     entered, go_on = Event(), Event()
 
     def block(_: Adder) -> None:

@@ -30,7 +30,9 @@ def scaled(request: pytest.FixtureRequest) -> Callable[..., Any]:
     return made
 
 
-def test_what_can_be_evaluated_is_and_the_rest_is_text(scaled: Callable[..., Any]) -> None:
+def test_annotations_that_can_be_evaluated_are_and_the_rest_stays_text(
+    scaled: Callable[..., Any],
+) -> None:
     signature = signature_of(scaled)
     kinds = [resolved(each.annotation, scaled) for each in signature.parameters.values()]
     assert kinds == [object, int, "Decimal | None"]
@@ -41,7 +43,7 @@ def test_a_method_becomes_an_operator(scaled: Callable[..., Any]) -> None:
     assert list(inspect.signature(_factory_of("scaled", scaled)).parameters) == ["start", "scale"]
 
 
-def test_what_has_no_signature_is_told() -> None:
+def test_an_object_without_a_signature_is_refused() -> None:
     with pytest.raises(ValueError, match="no signature found"):
         signature_of(dict)
     with pytest.raises(TypeError, match="not a callable"):

@@ -121,7 +121,9 @@ def test_a_package_without_the_function_of_a_method_is_too_old(
         call("share")
 
 
-def test_what_a_package_itself_lacks_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_dependency_of_a_package_is_reported_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def lacking(name: str) -> object:
         raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
 

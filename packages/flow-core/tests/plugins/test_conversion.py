@@ -63,7 +63,7 @@ def test_a_flow_is_returned_as_it_is() -> None:
     assert flow.from_(numbers) is numbers
 
 
-def test_what_has_subscribe_is_a_publisher_if_nothing_else_fits() -> None:
+def test_an_object_with_subscribe_is_a_publisher_if_nothing_else_fits() -> None:
     assert list(flow.from_(Numbers())) == [0, 1, 2]
 
     class Both(Numbers):
@@ -151,7 +151,7 @@ def test_the_more_specific_of_two_abstract_classes_counts(
     assert list(flow.from_({"a": 1}.keys())) == ["a"]
 
 
-def test_a_class_that_nobody_has_imported_is_not_imported_to_decide(
+def test_a_class_that_is_not_imported_yet_is_not_imported_to_decide(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install("acme-conv", CONVERTERS.format(name="acme", accepts="xml.dom.pulldom:PullDOM"))
@@ -209,7 +209,7 @@ def test_text_is_refused_with_both_things_that_it_may_mean(text: Any) -> None:
         flow.from_(text)
 
 
-def test_a_plugin_may_accept_text_of_a_class_of_its_own(
+def test_a_plugin_may_accept_text_of_a_class_that_it_defines(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = __import__("types").ModuleType("urls_x")
@@ -231,7 +231,7 @@ def test_a_plugin_may_accept_text_of_a_class_of_its_own(
         (len, r"flow_core.from_callable\(len\) is a flow of what it returns"),
     ],
 )
-def test_what_nobody_accepts_comes_with_what_is_accepted_and_by_which_package(
+def test_the_error_for_a_refused_value_lists_the_accepted_types_and_their_packages(
     value: object, says: str
 ) -> None:
     with pytest.raises(NoConverterError, match=says) as caught:
@@ -247,7 +247,7 @@ def test_what_nobody_accepts_comes_with_what_is_accepted_and_by_which_package(
         ("reactivex.observable.observable", "Observable", "flow-rxcompat"),
     ],
 )
-def test_a_class_whose_converter_is_in_a_package_is_not_mistaken_for_something_general(
+def test_a_class_with_a_converter_in_a_package_is_not_taken_for_a_general_kind(
     module: str, name: str, package: str
 ) -> None:
     # An Observable is awaitable and has subscribe; neither means what it means here.

@@ -79,7 +79,7 @@ def test_every_display_that_can_be_loaded_shows_a_count(
         (KeyboardInterrupt, False, Outcome.STOPPED),
     ],
 )
-def test_a_count_that_an_error_ends_has_failed_unless_it_was_told_to_stop(
+def test_a_count_that_an_error_ends_has_failed_unless_it_was_stopped(
     recorders: tuple[Recorder, Recorder],
     error: type[BaseException],
     stopped: bool,

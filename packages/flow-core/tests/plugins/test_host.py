@@ -221,9 +221,7 @@ def test_a_hook_that_fails_keeps_what_it_has_yielded(install: Install) -> None:
         ("flow_operaters", "OperatorSpec('x', 'a:b')", "did you mean flow_operators?"),
     ],
 )
-def test_a_record_that_is_none_is_reported(
-    install: Install, hook: str, record: str, says: str
-) -> None:
+def test_an_invalid_record_is_reported(install: Install, hook: str, record: str, says: str) -> None:
     install(
         "acme-odd",
         f"""
@@ -286,14 +284,14 @@ def test_names_that_clash_are_reported_with_both_distributions_and_the_first_cou
     assert without.operators["twice"].plugin.distribution == "acme-b"
 
 
-def test_nobody_takes_a_name_of_the_core(install: Install) -> None:
+def test_no_plugin_can_take_a_name_of_the_core(install: Install) -> None:
     install("aaa-first", GOOD.format(name="map"))
     host = PluginHost({})
     assert host.operators["map"].plugin.distribution == "flow-core"
     assert "operator 'map' is registered by flow-core" in problems(host)
 
 
-def test_the_same_name_in_two_classes_is_no_clash(install: Install) -> None:
+def test_the_same_name_in_two_classes_is_not_a_clash(install: Install) -> None:
     install(
         "acme-both",
         """
@@ -407,7 +405,9 @@ def test_the_converter_of_the_nearest_class_counts(install: Install) -> None:
     assert list(host.convert([7])) == [7]
 
 
-def test_what_no_converter_accepts_is_an_error_that_says_what_they_do(host: PluginHost) -> None:
+def test_the_error_for_a_value_that_no_converter_accepts_lists_what_they_accept(
+    host: PluginHost,
+) -> None:
     with pytest.raises(UnknownOperatorError, match=r"Path.*collections.abc:Iterable"):
         host.convert(Path())
 

@@ -173,7 +173,7 @@ def test_a_cancelled_error_of_the_generators_own_is_the_error_of_the_flow() -> N
 
 @pytest.mark.checklist("X10")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_fatal_error_is_told_but_not_passed_on() -> None:
+def test_a_fatal_error_is_reported_as_the_cause_of_a_flow_error() -> None:
     async def exits() -> AsyncGenerator[int, None]:
         yield 1
         raise SystemExit(3)
@@ -185,7 +185,7 @@ def test_a_fatal_error_is_told_but_not_passed_on() -> None:
     assert isinstance(subscriber.error.__cause__, SystemExit)
 
 
-def test_what_is_no_async_iterable_is_refused() -> None:
+def test_a_value_that_is_not_an_async_iterable_is_refused() -> None:
     for wrong in ([1], 5, counted):
         with pytest.raises(TypeError, match="takes an async iterable"):
             flow.from_async_iterable(wrong)  # type: ignore[arg-type]  # the mistake
@@ -404,7 +404,9 @@ def test_a_generator_that_does_not_want_to_be_cancelled(drops: Drops) -> None:
 
 
 @pytest.mark.parametrize("at", ["waiting", "pulling"])
-def test_what_a_generator_raises_when_it_is_closed_goes_to_the_hook(at: str, drops: Drops) -> None:
+def test_an_error_that_a_generator_raises_when_it_is_closed_goes_to_the_hook(
+    at: str, drops: Drops
+) -> None:
     error = FailureError()
     waiting = Event()
 

@@ -80,7 +80,7 @@ def test_create_gives_what_is_requested(overflow: Overflow) -> None:
 
 
 @each_policy
-def test_what_the_function_raises_is_the_error_of_the_flow(overflow: Overflow) -> None:
+def test_an_error_of_the_function_fails_the_flow(overflow: Overflow) -> None:
     error = FailureError()
 
     def push(emitter: Emitter[int]) -> None:
@@ -110,7 +110,7 @@ def test_a_fatal_error_of_the_function_propagates(overflow: Overflow) -> None:
     assert closed == ["closed"]
 
 
-def test_a_fatal_error_is_told_of_and_raised() -> None:
+def test_a_fatal_error_is_raised_and_fails_the_flow_with_a_flow_error() -> None:
     emitter, subscriber, _ = kept()
     error = SystemExit()
     with pytest.raises(SystemExit):
@@ -378,7 +378,7 @@ def test_items_wait_while_another_thread_delivers_as_far_as_there_is_room(
         assert drops.take_items() == [3]
 
 
-def test_what_waits_goes_to_the_hook_when_the_flow_is_cancelled(drops: Drops) -> None:
+def test_waiting_signals_go_to_the_hook_when_the_flow_is_cancelled(drops: Drops) -> None:
     emitter, subscriber, _ = kept(1)
     for item in range(3):
         emitter.next(item)
@@ -511,7 +511,7 @@ def test_an_action_may_be_a_disposable() -> None:
     assert inner.disposed
 
 
-def test_what_an_action_raises_goes_to_the_hook(drops: Drops) -> None:
+def test_an_error_of_an_action_goes_to_the_hook(drops: Drops) -> None:
     emitter, _, _ = kept()
     events: list[str] = []
     error = FailureError()
@@ -526,7 +526,7 @@ def test_what_an_action_raises_goes_to_the_hook(drops: Drops) -> None:
     assert drops.take_errors() == [error]
 
 
-def test_on_request_is_told_what_is_wanted_now_and_later() -> None:
+def test_on_request_receives_the_demand_that_is_open_and_each_later_request() -> None:
     emitter, subscriber, _ = kept(3)
     emitter.next(1)
     amounts: list[int] = []
@@ -551,7 +551,7 @@ def test_on_request_is_not_called_before_something_is_requested() -> None:
 
 @pytest.mark.slow
 @each_policy
-def test_what_on_request_sends_needs_no_room(overflow: Overflow) -> None:
+def test_items_that_on_request_sends_need_no_room(overflow: Overflow) -> None:
     def push(emitter: Emitter[int]) -> None:
         numbers = iter(range(10_000))
 
@@ -577,7 +577,7 @@ def test_what_on_request_sends_needs_no_room(overflow: Overflow) -> None:
 
 @pytest.mark.checklist("F12")
 @each_policy
-def test_on_request_is_told_of_items_that_are_turned_down(overflow: Overflow) -> None:
+def test_on_request_is_called_again_for_items_that_are_turned_down(overflow: Overflow) -> None:
     for request, total in ((1, 10_000), (128, 1_000), (1_000, 1_000), (UNBOUNDED, 1_000)):
 
         def push(emitter: Emitter[int], total: int = total) -> None:
@@ -602,7 +602,7 @@ def test_on_request_is_told_of_items_that_are_turned_down(overflow: Overflow) ->
 
 
 @pytest.mark.parametrize("overflow", ["buffer", "error", "drop", "missing"])
-def test_on_request_is_told_of_items_that_had_to_wait_and_are_turned_down(
+def test_on_request_is_called_again_for_items_that_wait_and_are_turned_down(
     overflow: Overflow,
 ) -> None:
     emitters: list[Emitter[int]] = []
@@ -669,7 +669,7 @@ def test_on_request_is_called_one_at_a_time_and_misses_nothing() -> None:
         subscriber.assert_not_terminated().cancel()
 
 
-def test_what_on_request_raises_fails_the_flow() -> None:
+def test_an_error_of_on_request_fails_the_flow() -> None:
     emitter, subscriber, _ = kept(0)
     error = FailureError()
 

@@ -75,7 +75,7 @@ def test_from_future_gives_the_result() -> None:
     assert repr(flow.from_future(resolved(1))) == "from_future(Future)"
 
 
-def test_a_result_of_none_is_no_item() -> None:
+def test_a_result_of_none_completes_without_an_item() -> None:
     assert_result(lambda: flow.from_future(resolved(None)), [])
     assert_result(lambda: soon(None), [])
 
@@ -145,7 +145,7 @@ def test_a_future_that_fails_after_a_cancel_still_has_its_error() -> None:
 
 
 @pytest.mark.checklist("X10")
-def test_a_fatal_error_is_told_but_not_passed_on() -> None:
+def test_a_fatal_error_is_reported_as_the_cause_of_a_flow_error() -> None:
     error = SystemExit(3)
     future: Future[int] = Future()
     subscriber = TestSubscriber[int]()
@@ -260,7 +260,7 @@ def test_a_future_without_attributes_can_be_waited_for() -> None:
     seen.assert_result(1)
 
 
-def test_what_is_no_future_is_refused() -> None:
+def test_a_value_that_is_not_a_future_is_refused() -> None:
     for wrong in (5, None, len, [1]):
         with pytest.raises(TypeError, match="takes a future, a task or an awaitable"):
             flow.from_future(wrong)  # type: ignore[call-overload]  # the mistake

@@ -111,19 +111,21 @@ def says(*calls: str) -> Callable[[int, SingleSink[int]], int]:
         (["complete", "error"], r"error\(\) after the flow was ended"),
     ],
 )
-def test_a_step_that_says_too_much_or_nothing_is_told_so(calls: list[str], message: str) -> None:
+def test_a_step_that_signals_too_much_or_nothing_fails_the_flow(
+    calls: list[str], message: str
+) -> None:
     assert_result(lambda: flow.generate(zero, says(*calls)), [], ProtocolViolationError)
     with pytest.raises(ProtocolViolationError, match=message):
         list(flow.generate(zero, says(*calls)))
 
 
-def test_an_error_that_comes_too_late_is_the_cause_of_what_it_is_told() -> None:
+def test_an_error_that_comes_too_late_is_the_cause_of_the_protocol_violation() -> None:
     with pytest.raises(ProtocolViolationError) as caught:
         list(flow.generate(zero, says("complete", "error")))
     assert isinstance(caught.value.__cause__, FailureError)
 
 
-def test_generate_refuses_none_and_what_is_no_error() -> None:
+def test_generate_refuses_none_and_an_error_that_is_not_an_exception() -> None:
     assert_result(lambda: flow.generate(zero, says("none")), [], NoneItemError)
     assert_result(lambda: flow.generate(zero, says("wrong")), [], TypeError)
 
@@ -148,7 +150,7 @@ def test_the_step_is_called_once_for_each_item_that_can_be_delivered() -> None:
     assert calls == [0, 1, 2, 3]
 
 
-def test_each_subscriber_has_a_state_of_its_own() -> None:
+def test_each_subscriber_has_a_separate_state() -> None:
     made = flow.generate(lambda: [0], grow)
     assert list(made.take(3)) == [0, 1, 2]
     assert list(made.take(2)) == [0, 1]
@@ -199,7 +201,7 @@ def test_on_end_is_not_called_without_a_first_state() -> None:
     assert states == []
 
 
-def test_what_on_end_raises_goes_to_the_hook(drops: Drops) -> None:
+def test_an_error_of_on_end_goes_to_the_hook(drops: Drops) -> None:
     error = FailureError()
 
     def on_end(_: int) -> None:

@@ -70,7 +70,7 @@ def closed(loop: CountingLoop) -> None:
     loop.close()
 
 
-def test_all_are_told_in_the_order_in_which_they_came(loop: CountingLoop) -> None:
+def test_all_are_notified_in_the_order_in_which_they_came(loop: CountingLoop) -> None:
     log: list[str] = []
     told = [Told(log, name) for name in "abc"]
     watches = [LoopWatch(loop, one) for one in told]
@@ -82,7 +82,9 @@ def test_all_are_told_in_the_order_in_which_they_came(loop: CountingLoop) -> Non
     del watches
 
 
-def test_one_that_raises_keeps_the_news_from_nobody(loop: CountingLoop, drops: Drops) -> None:
+def test_one_that_raises_does_not_keep_the_others_from_being_notified(
+    loop: CountingLoop, drops: Drops
+) -> None:
     log: list[str] = []
     error = ValueError("told")
     told = [Told(log, "a", error), Told(log, "b")]
@@ -94,7 +96,7 @@ def test_one_that_raises_keeps_the_news_from_nobody(loop: CountingLoop, drops: D
     del watches
 
 
-def test_who_has_ended_is_not_told(loop: CountingLoop) -> None:
+def test_a_watch_that_has_ended_is_not_notified(loop: CountingLoop) -> None:
     log: list[str] = []
     told = [Told(log, name) for name in "ab"]
     first, second = (LoopWatch(loop, one) for one in told)
@@ -144,7 +146,7 @@ class Waiting:
 
 
 @pytest.mark.filterwarnings("ignore:unclosed event loop:ResourceWarning")
-def test_a_loop_that_nobody_closes_is_not_kept() -> None:
+def test_a_loop_that_is_never_closed_is_not_kept() -> None:
     told = Told([], "a")
     waiting = Waiting(told)
     waiting.loop.run_until_complete(asyncio.sleep(0))
@@ -199,7 +201,7 @@ class PlayedTimer:
 
 @pytest.mark.interleave
 @pytest.mark.parametrize("stay", [False, True])
-def test_there_is_a_timer_as_long_as_somebody_watches(stay: bool) -> None:
+def test_there_is_a_timer_as_long_as_a_watch_exists(stay: bool) -> None:
     def body() -> Scenario:
         loop: Any = PlayedLoop(others=2)
         leaving = LoopWatch(loop, list)

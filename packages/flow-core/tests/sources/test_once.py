@@ -103,7 +103,7 @@ def test_a_generator_that_was_begun_before_gives_what_is_left() -> None:
     assert list(flow.from_(shared)) == ["b", "c"]
 
 
-def test_what_can_be_iterated_over_again_is() -> None:
+def test_a_reusable_iterable_is_iterated_for_each_run() -> None:
     class Fresh:
         def __iter__(self) -> Iterator[int]:
             return iter((1, 2))
@@ -116,7 +116,7 @@ def test_what_can_be_iterated_over_again_is() -> None:
         assert list(made) == list(made) == [1, 2]
 
 
-def test_made_anew_for_each_run_it_serves_each() -> None:
+def test_a_generator_that_is_made_for_each_run_serves_each_run() -> None:
     made = flow.defer(lambda: flow.from_(generated()))
     assert list(made) == list(made) == ["a", "b", "c"]
 

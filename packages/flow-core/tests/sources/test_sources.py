@@ -215,7 +215,7 @@ def test_an_error_of_the_factory_is_the_error_of_the_flow() -> None:
     assert_result(lambda: flow.defer(factory).map(str).hide(), [], error)
 
 
-def test_a_factory_that_makes_no_flow_is_told_so() -> None:
+def test_a_factory_that_does_not_make_a_flow_is_named_by_the_error() -> None:
     made = flow.defer(lambda: 1)  # type: ignore[arg-type,return-value]  # the mistake
     with pytest.raises(TypeError, match=r"defer\(.*\) gave 1, not a Flow"):
         list(made)
@@ -277,7 +277,7 @@ def test_error_knows_two_times_to_fail() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, "text", FailureError])
-def test_a_factory_that_makes_no_error_is_told_so(wrong: Any) -> None:
+def test_a_factory_that_does_not_make_an_exception_fails_with_a_type_error(wrong: Any) -> None:
     assert_result(lambda: flow.error(lambda: wrong), [], TypeError)
 
 
@@ -336,7 +336,7 @@ def test_from_publisher_gives_a_publisher_the_operators_of_a_flow() -> None:
 
 
 @pytest.mark.parametrize("source", [flow.create, flow.from_callable, flow.defer])
-def test_what_needs_a_function_refuses_anything_else(source: Any) -> None:
+def test_a_source_that_needs_a_function_refuses_anything_else(source: Any) -> None:
     with pytest.raises(TypeError, match=rf"{source.__name__}\(\) takes a function.*, not 3"):
         source(3)
 

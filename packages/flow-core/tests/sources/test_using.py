@@ -140,7 +140,7 @@ def test_an_iteration_that_is_left_releases_it(
     assert log == ["open", "close"] * 2
 
 
-def test_each_subscriber_has_a_resource_of_its_own() -> None:
+def test_each_subscriber_has_a_separate_resource() -> None:
     made: list[list[int]] = []
     closed: list[list[int]] = []
 
@@ -167,7 +167,7 @@ def test_an_end_that_races_with_a_cancel_releases_it_once(eager: bool) -> None:
 # -- what fails
 
 
-def test_what_the_resource_raises_is_the_error_of_the_flow() -> None:
+def test_an_error_of_the_resource_fails_the_flow() -> None:
     error = FailureError()
 
     def fail() -> list[int]:
@@ -184,7 +184,7 @@ def test_what_the_resource_raises_is_the_error_of_the_flow() -> None:
     assert_result(lambda: flow.using(Broken, sync), [], error)
 
 
-def test_what_use_raises_is_the_error_of_the_flow_and_releases_it() -> None:
+def test_an_error_of_use_fails_the_flow_and_releases_the_resource() -> None:
     error = FailureError()
     log: list[Any] = []
 
@@ -198,7 +198,7 @@ def test_what_use_raises_is_the_error_of_the_flow_and_releases_it() -> None:
     assert_result(lambda: made, [], error)
 
 
-def test_what_use_and_the_release_raise_are_both_told() -> None:
+def test_errors_of_use_and_of_the_release_come_in_one_group() -> None:
     first, second = FailureError("use"), FailureError("release")
 
     def fail(items: list[int]) -> Flow[int]:
@@ -213,7 +213,7 @@ def test_what_use_and_the_release_raise_are_both_told() -> None:
 
 
 @each_kind
-def test_what_an_eager_release_raises_is_the_error_of_the_flow(
+def test_an_error_of_an_eager_release_fails_the_flow(
     use: Callable[[list[int]], Flow[int]],
 ) -> None:
     error = FailureError()
@@ -230,7 +230,7 @@ def test_what_an_eager_release_raises_is_the_error_of_the_flow(
 
 
 @each_kind
-def test_what_a_late_release_raises_goes_to_the_hook(
+def test_an_error_of_a_late_release_goes_to_the_hook(
     use: Callable[[list[int]], Flow[int]], drops: Drops
 ) -> None:
     error = FailureError()
@@ -257,7 +257,7 @@ def test_an_error_of_the_flow_and_one_of_the_release_are_both_told() -> None:
     assert subscriber.error.exceptions == (first, second)
 
 
-def test_a_use_that_makes_no_flow_is_told_so() -> None:
+def test_a_use_that_does_not_make_a_flow_is_named_by_the_error() -> None:
     log: list[Any] = []
     made = flow.using(lambda: Resource(log), len)  # type: ignore[arg-type,return-value,var-annotated]  # the mistake
     with pytest.raises(TypeError, match=r"len gave 3, not a Flow"):
@@ -265,7 +265,7 @@ def test_a_use_that_makes_no_flow_is_told_so() -> None:
     assert len(log) == 2
 
 
-def test_a_resource_that_nobody_can_release_is_refused() -> None:
+def test_a_resource_that_cannot_be_released_is_refused() -> None:
     made: Flow[int] = flow.using(lambda: [1], sync)  # type: ignore[call-overload]  # the mistake
     with pytest.raises(TypeError, match="is not a context manager"):
         list(made)

@@ -107,7 +107,7 @@ def test_the_average_is_of_the_type_of_the_items(items: list[Any], expected: Any
     assert type(flow.from_iterable(items).average().single()) is type(expected)
 
 
-def test_there_is_no_average_of_nothing() -> None:
+def test_the_average_of_no_items_fails_with_no_item_error() -> None:
     assert_result(lambda: flow.empty().average(), [], NoItemError)
     assert_result(lambda: flow.empty().average().on_error_return(0.0), [0.0])
 
@@ -136,7 +136,7 @@ def test_there_is_no_average_of_nothing() -> None:
         (lambda f: f.contains(1), [False]),
     ],
 )
-def test_what_they_give_for_no_items(stages: Stages, expected: list[Any]) -> None:
+def test_each_aggregate_gives_its_result_for_no_items(stages: Stages, expected: list[Any]) -> None:
     assert_result(lambda: stages(flow.empty()), expected)
     assert_result(lambda: stages(flow.range(3).filter(lambda _: False)), expected)
 
@@ -144,7 +144,7 @@ def test_what_they_give_for_no_items(stages: Stages, expected: list[Any]) -> Non
 # -- results that are no items, and functions that fail
 
 
-def test_none_is_no_result() -> None:
+def test_a_result_of_none_is_an_error() -> None:
     assert_result(lambda: flow.range(3).reduce(lambda a, b: None), [], NoneItemError)
     assert_result(lambda: flow.empty().reduce(lambda a, b: a, None), [], NoneItemError)
     assert_result(lambda: flow.range(3).collect(lambda: None, lambda a, b: None), [], NoneItemError)
@@ -196,7 +196,7 @@ def test_items_that_cannot_be_hashed_or_compared_fail_the_flow() -> None:
 # -- a container for each run
 
 
-def test_each_subscriber_gets_containers_of_its_own() -> None:
+def test_each_subscriber_gets_separate_containers() -> None:
     for made in (
         flow.range(2).to_list(),
         flow.range(2).to_set(),

@@ -163,7 +163,7 @@ each_polled_case = pytest.mark.parametrize(
 
 @pytest.mark.checklist("F23")
 @each_case
-def test_what_is_granted_lies_within_what_is_asked(case: StageCase) -> None:
+def test_the_granted_fusion_lies_within_the_requested_fusion(case: StageCase) -> None:
     for grants, mode in product(GRANTS, MODES):
         upstream = SharedQueue(grants=grants)
         made = case.apply(upstream.flow)
@@ -374,7 +374,7 @@ def test_clear_drops_what_waits_and_what_comes_later_is_polled() -> None:
     assert subscriber.polled() == ["3"]
 
 
-def test_who_polls_in_on_subscribe_gets_nothing_yet_and_is_woken_later() -> None:
+def test_a_subscriber_that_polls_in_on_subscribe_gets_nothing_yet_and_is_woken_later() -> None:
     class Early(Woken):
         def on_subscribe(self, subscription: Subscription, /) -> None:
             super().on_subscribe(subscription)
@@ -571,7 +571,7 @@ def drops() -> Any:
         yield recorded
 
 
-def test_who_raises_when_woken_is_cancelled(drops: Drops) -> None:
+def test_a_subscriber_that_raises_when_woken_is_cancelled(drops: Drops) -> None:
     error = ValueError("in on_next")
 
     class Raising(Woken):
@@ -585,7 +585,7 @@ def test_who_raises_when_woken_is_cancelled(drops: Drops) -> None:
     assert subscriber.queue.poll() is EMPTY
 
 
-def test_what_is_fatal_when_woken_propagates() -> None:
+def test_a_fatal_error_when_woken_propagates() -> None:
     class Raising(Woken):
         def on_next(self, item: Any, /) -> None:
             raise KeyboardInterrupt
@@ -626,7 +626,7 @@ def test_the_subscriber_is_let_go_of(end: str) -> None:
     assert gone() is None
 
 
-def test_the_error_of_an_upstream_that_goes_on_after_the_end_is_dropped(drops: Drops) -> None:
+def test_an_error_that_the_upstream_sends_after_the_end_is_dropped(drops: Drops) -> None:
     upstream = SharedQueue()
     subscriber = woken(upstream.flow.map(str))
     upstream.subscriber.on_complete()
@@ -720,7 +720,9 @@ def test_a_synchronous_flow_is_not_touched_by_all_this() -> None:
         lambda f: f.to_list(),
     ],
 )
-def test_what_was_polled_to_its_end_is_empty(made: Callable[[Flow[Any]], Flow[Any]]) -> None:
+def test_a_queue_that_was_polled_to_its_end_is_empty(
+    made: Callable[[Flow[Any]], Flow[Any]],
+) -> None:
     subscriber = woken(made(SharedQueue(1, 2, 3, grants=Fusion.SYNC).flow), Fusion.SYNC)
     assert subscriber.granted is Fusion.SYNC
     assert not subscriber.queue.is_empty()

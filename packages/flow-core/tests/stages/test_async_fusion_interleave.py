@@ -68,7 +68,7 @@ def polling(upstream: SharedQueue, request: int = 10) -> TestSubscriber[str]:
 
 
 @pytest.mark.checklist("F26", "F33")
-def test_no_wake_up_is_lost_while_somebody_requests() -> None:
+def test_no_wake_up_is_lost_during_a_request() -> None:
     def body() -> Scenario:
         upstream = SharedQueue()
         subscriber = polling(upstream, 0)

@@ -253,7 +253,7 @@ def test_an_error_of_a_generator_that_is_closed_is_dropped(drops: Drops) -> None
     subscriber.assert_silent_after_cancel()
 
 
-def test_an_iterator_that_is_no_generator_is_left_open() -> None:
+def test_an_iterator_that_is_not_a_generator_is_left_open() -> None:
     class File:
         closed = False
 
@@ -365,7 +365,7 @@ def test_an_upstream_that_ignores_cancel_is_not_heard(
     ],
 )
 @pytest.mark.parametrize("conditional", [False, True])
-def test_an_upstream_that_goes_on_after_a_stage_has_ended_the_flow_is_not_heard(
+def test_signals_of_the_upstream_after_a_stage_has_ended_the_flow_are_ignored(
     stages: Callable[[Flow[int]], Flow[Any]], conditional: bool, drops: Drops
 ) -> None:
     publisher = TestPublisher[int](

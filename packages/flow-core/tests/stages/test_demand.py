@@ -125,7 +125,7 @@ def test_a_loop_gets_its_demand_in_parts(
         lambda: flow.range(3).hide().buffer_with_count(2).flat_map_iterable(lambda items: items),
     ],
 )
-def test_a_flow_whose_end_is_known_completes_with_its_last_item(
+def test_a_flow_with_a_known_end_completes_with_its_last_item(
     make: Callable[[], Flow[int]],
 ) -> None:
     subscribed(make(), 3).assert_result(0, 1, 2)

@@ -50,7 +50,7 @@ def test_its_argument_can_be_given_by_name(name: str) -> None:
 
 @each_method
 @pytest.mark.parametrize("function", [3, None, "len"], ids=repr)
-def test_what_is_no_function_is_refused_by_name(name: str, function: object) -> None:
+def test_a_value_that_is_not_a_function_is_refused_by_name(name: str, function: object) -> None:
     with pytest.raises(TypeError, match=rf"{name}\(\) takes a function"):
         getattr(flow.range(3), name)(function)
 

@@ -277,7 +277,7 @@ def test_none_from_a_call_is_an_empty_flow() -> None:
     assert_result(lambda: flow.from_callable(lambda: None), [])
 
 
-def test_none_is_no_constant() -> None:
+def test_just_refuses_none() -> None:
     with pytest.raises(NoneItemError):
         flow.just(None)
     with pytest.raises(NoneItemError):
@@ -294,7 +294,7 @@ def test_none_is_no_constant() -> None:
         lambda f: f.buffer_with_count(1),
     ],
 )
-def test_a_publisher_that_sends_none_is_told_so_and_may_go_on(
+def test_a_publisher_that_sends_none_gets_a_type_error_and_may_continue(
     stages: Callable[[Flow[Any]], Flow[Any]],
 ) -> None:
     publisher = TestPublisher[Any](Violation.NONE_ITEM | Violation.OVERFLOW)
@@ -356,7 +356,7 @@ def test_a_runtime_error_of_the_users_own_generator_is_traced_to_its_stage() -> 
     assert "map(" in notes_of(subscriber.error)[0]
 
 
-def test_stop_iteration_of_a_call_or_a_subscriber_is_no_end() -> None:
+def test_stop_iteration_of_a_call_or_a_subscriber_does_not_complete_the_flow() -> None:
     def stop(*_: object) -> Any:
         raise StopIteration
 
@@ -384,7 +384,7 @@ def test_stop_iteration_of_a_call_or_a_subscriber_is_no_end() -> None:
     ],
 )
 @pytest.mark.parametrize("run", [run for run in RUNS if run != "fused"])
-def test_a_fatal_exception_of_a_stage_propagates_and_is_no_error(
+def test_a_fatal_exception_of_a_stage_propagates_and_is_not_sent_as_an_error(
     stages: Callable[[Flow[int], Callable[[int], Any]], Flow[Any]],
     fatal: type[BaseException],
     run: str,
@@ -541,7 +541,7 @@ class Stranger:
         ("on_complete", ["on_subscribe", "on_next", "on_next", "on_complete"]),
     ],
 )
-def test_what_a_strange_subscriber_raises_cancels_the_flow_and_is_dropped(
+def test_an_error_of_a_foreign_subscriber_cancels_the_flow_and_is_dropped(
     where: str, seen: list[str], stages: Callable[[Flow[int]], Flow[Any]], drops: Drops
 ) -> None:
     closed: list[bool] = []
@@ -577,7 +577,7 @@ def test_what_a_strange_subscriber_raises_cancels_the_flow_and_is_dropped(
     ],
 )
 @pytest.mark.parametrize("prefetch", [None, 1])
-def test_what_a_function_as_subscriber_raises_fails_the_flow(
+def test_an_error_of_a_function_as_subscriber_fails_the_flow(
     stages: Callable[[Flow[int]], Flow[Any]], prefetch: int | None
 ) -> None:
     error = FailureError()
@@ -597,7 +597,7 @@ def test_what_a_function_as_subscriber_raises_fails_the_flow(
 
 
 @pytest.mark.parametrize("stages", [lambda f: f, lambda f: f.map(str), lambda f: f.hide().map(str)])
-def test_what_a_subscriber_raises_after_it_has_cancelled_is_dropped(
+def test_an_error_of_a_subscriber_that_has_cancelled_is_dropped(
     stages: Callable[[Flow[int]], Flow[Any]], drops: Drops
 ) -> None:
     error = FailureError()

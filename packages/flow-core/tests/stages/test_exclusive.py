@@ -96,7 +96,7 @@ def test_every_stage_gives_the_same_behind_a_permit(case: StageCase) -> None:
 
 
 @pytest.mark.usefixtures("guarded")
-def test_an_upstream_that_answers_within_on_next_goes_on_behind_a_permit() -> None:
+def test_an_upstream_that_answers_within_on_next_continues_behind_a_permit() -> None:
     assert_result(lambda: flow.range(9).map(str).filter(bool).take(7), list("0123456"))
 
 

@@ -46,7 +46,7 @@ Stages = Callable[[Flow[Any]], Flow[Any]]
         (lambda f: f.of_type(int), [1, "a", 2], [1, 2]),
     ],
 )
-def test_what_is_missing_or_too_much_fails_unless_there_is_a_default(
+def test_a_missing_or_surplus_item_fails_unless_there_is_a_default(
     stages: Stages, items: list[Any], expected: Any
 ) -> None:
     fails = isinstance(expected, type)
@@ -122,7 +122,7 @@ def test_an_index_with_a_default_is_checked_too() -> None:
         lambda f: f.on_error_return(None),
     ],
 )
-def test_none_is_no_default(call: Stages) -> None:
+def test_a_default_of_none_is_refused(call: Stages) -> None:
     with pytest.raises(NoneItemError):
         call(flow.range(3))
 
@@ -209,7 +209,7 @@ def test_element_at_asks_for_one_item_at_a_time_if_one_is_wanted() -> None:
         (lambda f: f.skip(1).is_empty(), [False]),
     ],
 )
-def test_what_is_known_early_cancels_at_once(
+def test_a_result_that_is_known_early_cancels_at_once(
     stages: Stages, expected: list[Any], demand: int
 ) -> None:
     publisher = TestPublisher[int]()
@@ -222,7 +222,7 @@ def test_what_is_known_early_cancels_at_once(
     subscriber.assert_result(*expected)
 
 
-def test_what_is_known_early_cancels_even_if_nobody_wants_the_result_yet() -> None:
+def test_a_result_that_is_known_early_cancels_even_before_it_is_requested() -> None:
     for stages in (lambda f: f.contains(1), lambda f: f.some(bool), lambda f: f.is_empty()):
         publisher = TestPublisher[int]()
         subscriber = TestSubscriber[Any](0)

@@ -112,7 +112,9 @@ def test_a_source_is_polled_like_a_queue() -> None:
 @pytest.mark.checklist("F23", "F29", "F51")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", SOURCES)
-def test_what_a_source_grants_lies_within_what_is_asked(name: str, mode: Fusion) -> None:
+def test_the_fusion_that_a_source_grants_lies_within_the_requested_fusion(
+    name: str, mode: Fusion
+) -> None:
     subscriber = asked(SOURCES[name](), mode)
     refused = name == "flow of a flow" and mode & Fusion.THREAD_BOUNDARY  # It calls str.
     expected = Fusion.SYNC if mode & Fusion.SYNC and not refused else Fusion.NONE
@@ -122,7 +124,9 @@ def test_what_a_source_grants_lies_within_what_is_asked(name: str, mode: Fusion)
 @pytest.mark.checklist("F23")
 @pytest.mark.parametrize("mode", MODES)
 @each_case
-def test_what_stages_grant_lies_within_what_is_asked(case: StageCase, mode: Fusion) -> None:
+def test_the_fusion_that_stages_grant_lies_within_the_requested_fusion(
+    case: StageCase, mode: Fusion
+) -> None:
     for made in (case.apply(flow.range(5)), case.apply(Flow(flow.range(5)))):
         subscriber = asked(made, mode)
         user_code = any(stage.template.calls_user_code for stage in stages_of(made))
@@ -251,7 +255,7 @@ def test_is_empty_may_be_false_before_a_poll_that_gives_nothing() -> None:
 
 @pytest.mark.checklist("F42")
 @each_case
-def test_what_is_said_to_be_empty_is(case: StageCase) -> None:
+def test_a_queue_that_reports_that_it_is_empty_is_empty(case: StageCase) -> None:
     for made in (case.apply(flow.range(9)), case.apply(Flow(flow.range(9)))):
         subscriber = TestSubscriber[Any](fusion=Fusion.SYNC)
         made.subscribe(subscriber)
@@ -266,7 +270,7 @@ def test_clear_drops_what_could_still_be_polled() -> None:
         assert queue.poll() is EMPTY
 
 
-def test_what_is_looked_at_ahead_is_not_lost() -> None:
+def test_looking_ahead_at_an_item_does_not_lose_it() -> None:
     queue = asked(flow.range(5).skip(2)).queue
     assert not queue.is_empty()
     assert not queue.is_empty()
@@ -481,7 +485,7 @@ def test_the_count_of_a_constant_is_a_constant() -> None:
 
 
 @pytest.mark.checklist("F10", "X05")
-def test_what_is_callable_is_not_taken_for_a_source() -> None:
+def test_a_publisher_that_is_callable_is_not_called_as_a_source() -> None:
     class Both:
         def __call__(self) -> int:
             raise AssertionError("called")
@@ -504,7 +508,7 @@ def test_a_foreign_publisher_takes_part_in_fusion_by_the_protocols() -> None:
     assert_result(lambda: Flow(Numbers()).take(3), [0, 1, 2])
 
 
-def test_user_code_runs_in_the_thread_of_who_requests() -> None:
+def test_user_code_runs_in_the_thread_that_requests() -> None:
     threads: list[int] = []
     subscriber = TestSubscriber[int](0)
     flow.range(3).do_on_next(lambda _: threads.append(get_ident())).subscribe(subscriber)

@@ -374,13 +374,13 @@ def test_closing_goes_from_downstream_to_upstream(
 
 
 @each_shape
-def test_the_subscriber_is_told_before_the_stages_are(shape: str) -> None:
+def test_the_subscriber_is_notified_before_the_stages(shape: str) -> None:
     log: list[str] = []
     SHAPES[shape](log).subscribe(lambda _: None, on_complete=lambda: log.append("told"))
     assert log == ["told", "closed"]
 
 
-def test_a_generator_is_closed_before_the_stages_are_told() -> None:
+def test_a_generator_is_closed_before_the_stages_are_notified() -> None:
     log: list[str] = []
 
     def items() -> Iterator[int]:
@@ -428,7 +428,7 @@ def test_a_fatal_error_of_closing_propagates() -> None:
 # -- on_close of one's own
 
 
-def test_on_close_may_have_names_of_its_own() -> None:
+def test_on_close_may_have_local_names() -> None:
     log: list[object] = []
     for text in (
         "for each in actions:\n    each(1)",
@@ -498,7 +498,7 @@ def fail(_: object) -> Any:
         (lambda log, f: told(f, log).all(bool).end_with(1), ["over", "cancelled"]),
     ],
 )
-def test_cancelled_from_below_is_told_apart_from_terminated(
+def test_a_cancellation_from_below_is_distinguished_from_a_terminal(
     make: Callable[[list[str], Flow[int]], Flow[Any]],
     expected: list[str],
     hidden: bool,
@@ -518,7 +518,7 @@ def test_cancelled_from_below_is_told_apart_from_terminated(
     assert log == expected
 
 
-def test_an_item_that_was_passed_on_is_told_of_after_that_even_if_it_is_the_last() -> None:
+def test_do_after_next_follows_an_item_that_was_passed_on_even_the_last_one() -> None:
     """`take` ends the flow with it."""
     for end in (
         lambda f: f.take(2),

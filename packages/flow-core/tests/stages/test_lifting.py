@@ -77,7 +77,7 @@ def test_a_subscriber_becomes_an_operator_with_a_name() -> None:
     assert_result(lambda: flow.range(4).pipe(doubled()).map(str), ["0", "2", "4", "6"])
 
 
-def test_each_subscriber_gets_a_subscriber_of_its_own() -> None:
+def test_each_subscriber_gets_a_separate_wrapping_subscriber() -> None:
     made: list[Doubled] = []
 
     def wrap(downstream: CoreSubscriber[int]) -> Doubled:
@@ -90,7 +90,7 @@ def test_each_subscriber_gets_a_subscriber_of_its_own() -> None:
     assert len(made) == 2
 
 
-def test_what_a_wrapper_raises_is_the_flows_error() -> None:
+def test_an_error_of_a_wrapper_fails_the_flow() -> None:
     error = LookupError("mine")
 
     def wrap(_: CoreSubscriber[int]) -> CoreSubscriber[int]:
@@ -115,7 +115,7 @@ def test_a_foreign_subscriber_that_raises_cancels_the_flow(drops: Drops) -> None
 
 
 @pytest.mark.parametrize("wrong", [(None, Doubled), ("name", None), ("name", 5)], ids=str)
-def test_lift_refuses_what_is_no_name_or_no_function(wrong: Any) -> None:
+def test_lift_refuses_an_invalid_name_and_a_value_that_is_not_a_function(wrong: Any) -> None:
     with pytest.raises(TypeError, match="lift"):
         lift(*wrong)
 

@@ -166,7 +166,7 @@ def test_long_chains_take_little_of_the_tree() -> None:
 
 
 @pytest.mark.slow
-def test_a_template_that_nobody_needs_any_more_is_freed() -> None:
+def test_a_template_that_is_no_longer_needed_is_freed() -> None:
     template = Template("freed")
     node = ROOT.then(template).then(template)
     assert node.shaped().templates == (template, template)
@@ -232,7 +232,7 @@ def test_each_line_of_the_generated_source_says_which_stage_it_is_of() -> None:
     assert re.search(r"\n +on_next\(x\)\n", source)  # of none
 
 
-def test_who_has_requested_everything_is_pushed_to_by_a_loop_that_does_not_count() -> None:
+def test_a_subscriber_that_requests_everything_is_served_by_a_loop_without_a_count() -> None:
     made = program(flow.range(9).map(doubled).filter(is_big).buffer_with_count(2))
     assert "n -= 1" in generated_source(Form.PUSH, made)
     assert "n -= 1" not in generated_source(Form.PUSH_ALL, made)
@@ -273,7 +273,7 @@ def test_a_program_pickles_as_its_stages() -> None:
     assert pickle.loads(pickle.dumps(copy)).stages[0].template is copy.stages[0].template
 
 
-def test_what_a_take_says_survives_pickling() -> None:
+def test_the_limit_of_a_take_survives_pickling() -> None:
     original = program(flow.range(9).map(doubled).take(3))
     copy: Program[int, Any] = pickle.loads(pickle.dumps(original))
     assert copy.limit == copy.demand_cap == original.limit == 3
@@ -323,7 +323,7 @@ def test_a_flow_pickles_as_its_source_and_stages() -> None:
     assert len(pickled) < 2000, "what it shares with other flows stays here"
 
 
-def test_a_flow_that_nobody_has_run_pickles_with_what_an_operator_made_of_it() -> None:
+def test_a_flow_that_has_never_run_pickles_with_the_result_of_its_operator() -> None:
     made = flow.range(3).map(doubled).pipe(flow.Operator("marked", hidden)).map(doubled)
     copy: Flow[int] = pickle.loads(cloudpickle.dumps(made))
     assert repr(copy) == repr(made)

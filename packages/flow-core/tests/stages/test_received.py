@@ -77,7 +77,7 @@ def test_an_upstream_fails_after_all_items(case: StageCase) -> None:
         lambda f: f.distinct(),
     ],
 )
-def test_what_an_upstream_sends_from_within_an_item_comes_after_it(
+def test_signals_that_an_upstream_sends_from_within_an_item_come_after_it(
     stages: Callable[[Flow[int]], Flow[int]], request_: int
 ) -> None:
     publisher = pushing()
@@ -100,7 +100,7 @@ def test_what_an_upstream_sends_from_within_an_item_comes_after_it(
     subscriber.assert_result(0, 1, 10, 11, 2, 20, 21, 3)
 
 
-def test_what_is_dropped_of_that_is_asked_for_again() -> None:
+def test_items_dropped_of_those_sent_from_within_an_item_are_requested_again() -> None:
     publisher = pushing()
 
     def answer(_: TestSubscriber[int], n: int) -> None:
@@ -114,7 +114,7 @@ def test_what_is_dropped_of_that_is_asked_for_again() -> None:
     publisher.assert_requests(9, 1, 1, 1)
 
 
-def test_what_is_left_of_the_demand_can_be_seen() -> None:
+def test_the_remaining_demand_can_be_seen() -> None:
     publisher = pushing()
     subscriber = TestSubscriber[int](9)
     Flow[int](publisher).filter(lambda n: n % 2 == 1).map(lambda n: n).subscribe(subscriber)
@@ -142,7 +142,7 @@ def test_a_stage_that_stops_lets_the_later_ones_emit_their_rest() -> None:
     publisher.assert_cancelled()
 
 
-def test_what_the_end_raises_is_the_error_of_its_stage() -> None:
+def test_an_error_at_the_end_is_the_error_of_its_stage() -> None:
     subscriber = TestSubscriber[int]()
     made = flow.just(1, 2).hide().take(1).end_with(0).map(lambda n: 1 // n)
     made.subscribe(subscriber)
@@ -164,7 +164,7 @@ def test_a_function_that_raises_stop_iteration_fails_the_flow() -> None:
     assert subscriber.error.__notes__[0].startswith("in stage 1 of 1: map(")
 
 
-def test_what_a_template_assigns_it_keeps_for_the_items_that_follow() -> None:
+def test_a_template_keeps_assigned_values_for_the_items_that_follow() -> None:
     kept = Template(
         "kept",
         params=("left",),

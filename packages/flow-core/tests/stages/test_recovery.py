@@ -143,7 +143,7 @@ def test_filters_are_classes_tuples_of_them_or_functions(when: Any, meant: bool)
 
 
 @pytest.mark.parametrize("when", [1, "KeyError", None, int, (KeyError, 1), (int,), [KeyError]])
-def test_what_is_no_filter_is_refused_when_the_flow_is_made(when: Any) -> None:
+def test_an_invalid_filter_is_refused_when_the_flow_is_made(when: Any) -> None:
     made = flow.range(3)
     with pytest.raises(TypeError, match="on_error_return"):
         made.on_error_return(1, when)
@@ -201,7 +201,7 @@ def test_a_mapped_error_has_the_first_one_as_its_cause(run: Run) -> None:
     ],
     ids=["call", "defer", "iterable", "state", "state's iterable", "start", "end"],
 )
-def test_what_fails_before_the_first_item_or_at_the_end_is_recovered_too(make: Any) -> None:
+def test_a_failure_before_the_first_item_or_at_the_end_is_recovered_too(make: Any) -> None:
     error = KeyError(1)
     told: list[BaseException] = []
     ended: list[int] = []
@@ -219,7 +219,7 @@ def test_what_fails_before_the_first_item_or_at_the_end_is_recovered_too(make: A
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_what_fails_after_cancel_is_dropped_and_does_not_come_out_of_cancel(
+def test_a_failure_after_cancel_is_dropped_and_is_not_raised_by_cancel(
     drops: Drops, hidden: bool
 ) -> None:
     error = KeyError(1)
@@ -368,7 +368,7 @@ ENDLESS = Template(
         (lambda f: f.on_error_return(9).take(2), [0, 9]),
     ],
 )
-def test_what_stands_for_an_error_comes_too_late_for_a_stage_that_has_stopped(
+def test_a_fallback_for_an_error_comes_too_late_for_a_stage_that_has_stopped(
     run: Run, recover: Any, expected: list[Any]
 ) -> None:
     def fail() -> None:
@@ -473,7 +473,7 @@ def test_an_action_that_fails_too_is_raised_together_with_the_error(run: Run) ->
     assert run(failing(first).do_on_error(raising(first))) == ([], first)
 
 
-def test_what_a_subscriber_raises_is_never_seen_by_the_stages(drops: Drops) -> None:
+def test_an_error_of_a_subscriber_is_never_seen_by_the_stages(drops: Drops) -> None:
     """It is the subscriber's affair, however many stages could deal with errors."""
     for source in (flow.range(3), flow.range(3).hide(), long(flow.range(3))):
         seen: list[BaseException] = []
@@ -531,7 +531,7 @@ def test_a_fatal_error_is_never_handled(fatal: type[BaseException]) -> None:
         )
 
 
-def test_a_cancelled_task_is_an_error_only_for_those_who_ask() -> None:
+def test_a_cancelled_error_is_handled_only_by_filters_that_name_it() -> None:
     """`asyncio.CancelledError` is no Exception: the filters leave it alone unless they name it."""
     error = asyncio.CancelledError()
     subscriber = TestSubscriber[int]()
@@ -600,7 +600,7 @@ class Anything:
 
 
 @each_run
-def test_a_function_whose_name_is_no_text_does_not_hide_the_error(run: Run) -> None:
+def test_a_function_with_a_name_that_is_not_text_does_not_hide_the_error(run: Run) -> None:
     error = KeyError(1)
     made = flow.range(2).map(Anything(error))
     assert repr(made) == "range(0, 2) | map(Anything)"

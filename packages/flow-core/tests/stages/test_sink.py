@@ -73,11 +73,11 @@ def test_an_item_after_the_end_fails_the_flow() -> None:
         )
 
 
-def test_none_is_no_item_of_a_sink() -> None:
+def test_a_sink_refuses_none_as_an_item() -> None:
     assert_result(lambda: misused(lambda sink: sink.next(None)), [], NoneItemError)
 
 
-def test_what_is_no_exception_is_refused() -> None:
+def test_a_value_that_is_not_an_exception_is_refused() -> None:
     assert_result(lambda: misused(lambda sink: sink.error("text")), [], TypeError)
     assert_result(lambda: misused(lambda sink: sink.error(KeyError)), [], TypeError)
 
@@ -94,7 +94,7 @@ def test_a_second_end_fails_the_flow() -> None:
             assert raised.value.__cause__ is (error if second is ends[1] else None)
 
 
-def test_a_handler_that_catches_its_mistake_may_go_on() -> None:
+def test_a_handler_that_catches_its_mistake_may_continue() -> None:
     def handler(n: int, sink: SingleSink[int]) -> None:
         sink.next(n)
         with pytest.raises(ProtocolViolationError):
@@ -114,7 +114,7 @@ def test_a_handler_that_raises_fails_the_flow_and_its_item_is_not_sent() -> None
     assert_result(lambda: flow.range(3).handle(handler), [0], error)
 
 
-def test_each_subscriber_has_a_sink_of_its_own() -> None:
+def test_each_subscriber_has_a_separate_sink() -> None:
     sinks: set[int] = set()
     kept: list[SingleSink[int]] = []
 

@@ -71,7 +71,7 @@ def test_some_slices_in_every_form_there_is(
     assert_result(lambda: flow.range(8).slice(start, stop, step), expected)
 
 
-def test_what_cannot_be_a_slice_is_refused_when_the_flow_is_made() -> None:
+def test_an_invalid_slice_is_refused_when_the_flow_is_made() -> None:
     made = flow.range(3)
     for step in (0, -1):
         with pytest.raises(ValueError, match=r"slice\(step\)"):

@@ -178,7 +178,7 @@ def test_a_publisher_is_cancelled_when_a_stage_stops_though_a_rest_waits_for_dem
     subscriber.assert_result(0, 7, 8)
 
 
-def test_what_fails_or_ends_at_once_still_gives_the_start_first() -> None:
+def test_a_flow_that_fails_or_ends_at_once_still_gives_the_start_first() -> None:
     publisher = TestPublisher[int]()
     subscriber = TestSubscriber[int](0)
     Flow(publisher).start_with(7, 8).subscribe(subscriber)

@@ -46,7 +46,7 @@ def test_a_users_stage_has_the_rights_of_the_built_in_ones() -> None:
     assert repr(flow.range(10).pipe(every(3))) == "range(0, 10) | every(n=3)"
 
 
-def test_what_a_template_reveals() -> None:
+def test_a_template_reveals_its_properties() -> None:
     def shape(template: Template) -> set[str]:
         names = ("drops", "expands", "absorbs", "emits_at_end", "stops", "calls_user_code")
         return {name for name in names if getattr(template, name)}
@@ -190,13 +190,13 @@ def test_names_of_a_template_are_its_own() -> None:
         )
 
 
-def test_each_subscriber_has_a_state_of_its_own() -> None:
+def test_each_subscriber_has_a_separate_state() -> None:
     counted = flow.range(4).pipe(every(2))
     first, second = iter(counted), iter(counted)
     assert [next(first), next(second), next(first), next(second)] == [1, 1, 3, 3]
 
 
-def test_unset_is_no_item_and_survives_pickling() -> None:
+def test_unset_survives_pickling() -> None:
     assert pickle.loads(pickle.dumps(UNSET)) is UNSET
     assert repr(UNSET) == "UNSET"
 
@@ -237,7 +237,7 @@ def test_unset_is_no_item_and_survives_pickling() -> None:
         ({"at_most": "count"}, "'count'"),
     ],
 )
-def test_a_mistake_in_a_template_is_told_when_a_stage_is_made_of_it(
+def test_a_mistake_in_a_template_is_reported_when_a_stage_is_made_of_it(
     texts: Any, message: str
 ) -> None:
     template = Template("mistaken", **texts)
@@ -298,7 +298,7 @@ def test_a_stage_that_is_named_like_a_built_in_one_is_not_taken_for_it() -> None
         ({"params": ("f",), "on_error": "f(erorr)"}, "'erorr'"),
     ],
 )
-def test_a_mistake_in_the_other_texts_is_told_when_a_stage_is_made_of_them(
+def test_a_mistake_in_the_other_texts_is_reported_when_a_stage_is_made_of_them(
     texts: Any, message: str
 ) -> None:
     template = Template("mistaken", **texts)
@@ -307,7 +307,7 @@ def test_a_mistake_in_the_other_texts_is_told_when_a_stage_is_made_of_them(
     assert "mistaken" in str(raised.value)
 
 
-def test_what_the_other_texts_reveal() -> None:
+def test_the_other_texts_reveal_the_properties_of_a_template() -> None:
     def shape(**texts: Any) -> set[str]:
         template = Template("revealing", **texts)
         names = (
@@ -415,7 +415,7 @@ def test_a_function_that_is_handed_on_in_any_way_counts_as_called(text: str) -> 
         ((3,), {}),
     ],
 )
-def test_what_cannot_be_a_helper_is_refused(helpers: Any, texts: Any) -> None:
+def test_an_invalid_helper_is_refused(helpers: Any, texts: Any) -> None:
     template = Template("mistaken", helpers=helpers, **texts)
     with pytest.raises(TemplateError, match="mistaken"):
         Stage(template, *template.params)

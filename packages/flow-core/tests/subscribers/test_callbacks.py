@@ -98,7 +98,7 @@ def test_dispose_from_within_the_function_stops_an_endless_flow() -> None:
     assert publisher.subscribed == 0
 
 
-def test_what_comes_after_dispose_is_dropped(drops: Drops) -> None:
+def test_signals_after_dispose_are_dropped(drops: Drops) -> None:
     publisher = TestPublisher[int](Violation.IGNORED_CANCEL | Violation.AFTER_TERMINAL)
     seen: list[Any] = []
     handle = Flow(publisher).subscribe(seen.append, seen.append, lambda: seen.append("|"))
@@ -195,7 +195,7 @@ def test_blocking_on_the_clocks_thread_is_refused(block: Callable[[Flow[int]], o
     assert "observe_on" in str(refused)
 
 
-def test_what_does_not_have_to_wait_is_allowed_on_the_clocks_thread() -> None:
+def test_a_call_that_does_not_have_to_wait_is_allowed_on_the_clocks_thread() -> None:
     assert on_the_clocks_thread(flow.range(1, 3).first) == 1
     assert on_the_clocks_thread(lambda: list(flow.range(3))) == [0, 1, 2]
     assert on_the_clocks_thread(lambda: flow.just(1).subscribe().wait(1)) is True
@@ -249,7 +249,7 @@ def test_a_signal_handler_may_end_the_flow_at_any_bytecode_of_waiting(
     assert number > 10
 
 
-def test_all_who_wait_are_woken() -> None:
+def test_all_waiting_threads_are_woken() -> None:
     for _ in range(50):
         publisher = TestPublisher[int]()
         handle = Flow(publisher).subscribe(lambda _: None)
@@ -335,7 +335,7 @@ def test_a_flow_that_has_completed_or_was_disposed_of_has_no_error() -> None:
     assert handle.error is None
 
 
-def test_what_interrupts_waiting_cancels_the_flow() -> None:
+def test_an_interrupt_during_a_wait_cancels_the_flow() -> None:
     log: list[str] = []
     made = flow.never().finally_action(lambda: log.append("cleaned up"))
     handle = made.subscribe()

@@ -64,7 +64,7 @@ def test_a_future_that_a_function_gives_is_awaited() -> None:
 
 
 @pytest.mark.parametrize("is_coroutine", [True, False])
-def test_what_the_action_raises_is_raised_and_the_flow_is_left(is_coroutine: bool) -> None:
+def test_an_error_of_the_action_is_raised_and_the_flow_is_cancelled(is_coroutine: bool) -> None:
     left: list[str] = []
 
     def numbers() -> Any:
@@ -90,7 +90,7 @@ def test_what_the_action_raises_is_raised_and_the_flow_is_left(is_coroutine: boo
     assert left == ["left", "left"]
 
 
-def test_what_the_flow_fails_with_is_raised() -> None:
+def test_the_error_of_the_flow_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         flow.just(0).map(lambda n: 1 // n).for_each(print)
     with pytest.raises(ZeroDivisionError):
@@ -108,7 +108,7 @@ def test_a_coroutine_is_not_waited_for_in_a_running_loop() -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_what_cannot_be_called_is_refused_at_once(concurrency: int) -> None:
+def test_a_value_that_cannot_be_called_is_refused_at_once(concurrency: int) -> None:
     wrong: Any = "print"
     with pytest.raises(TypeError, match=r"for_each\(\) takes a function"):
         flow.empty().for_each(wrong, concurrency)

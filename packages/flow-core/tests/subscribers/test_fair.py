@@ -133,7 +133,7 @@ def test_a_flow_that_is_made_when_it_runs_is_pulled_too() -> None:
     assert asked == list(range(9))
 
 
-def test_what_is_pulled_is_closed_when_it_is_left_or_fails() -> None:
+def test_a_pulled_source_is_closed_when_the_iteration_is_left_or_fails() -> None:
     log: list[str] = []
 
     def items() -> Iterator[int]:

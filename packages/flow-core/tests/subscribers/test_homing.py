@@ -105,7 +105,7 @@ def test_signals_of_the_loop_itself_come_at_once() -> None:
     asyncio.run(main())
 
 
-def test_what_the_loop_signals_does_not_overtake_what_waits(pool: ThreadPoolExecutor) -> None:
+def test_signals_from_the_loop_do_not_overtake_signals_that_wait(pool: ThreadPoolExecutor) -> None:
     async def main() -> None:
         seen, source = Seen(), TestPublisher[int]()
         seen.subscribe_to(Flow(source))

@@ -143,7 +143,7 @@ def test_items_of_both_flows_and_a_poll_make_every_combination_once() -> None:
     exhaust(body, {((0, 0), (1, 0), (1, 2)), ((0, 0), (0, 2), (1, 2))}, threads=3)
 
 
-def test_no_wake_up_is_lost_while_somebody_requests() -> None:
+def test_no_wake_up_is_lost_during_a_request() -> None:
     def body() -> Scenario:
         a, b, subscriber = serially(0)
         a.next(1)

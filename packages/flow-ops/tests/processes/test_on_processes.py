@@ -194,7 +194,7 @@ def test_a_result_that_cannot_be_pickled_fails_the_flow(processes: ProcessPoolEx
         assert any("sent back" in note for note in subscriber.error.__notes__)
 
 
-def test_none_is_no_result(processes: ProcessPoolExecutor) -> None:
+def test_a_result_of_none_is_an_error(processes: ProcessPoolExecutor) -> None:
     subscriber = observe(flow.just("None").pipe(on_processes(processes)).map(eval)).await_terminal()
     subscriber.assert_failure(flow.NoneItemError)
 

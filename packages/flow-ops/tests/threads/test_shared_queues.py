@@ -555,7 +555,7 @@ def test_an_executor_that_refuses_to_wake_fails_the_flow(steps, source, dropped_
 
 
 @pytest.mark.checklist("O32")
-def test_who_raises_when_woken_is_cancelled(steps, source, dropped):
+def test_a_subscriber_that_raises_when_woken_is_cancelled(steps, source, dropped):
     error = ValueError("in on_next")
 
     class Raising(Woken):

@@ -29,7 +29,7 @@ def polling(source: TestPublisher[int], request: int = 10) -> TestSubscriber[int
 
 
 @pytest.mark.checklist("F26", "F33")
-def test_no_wake_up_is_lost_while_somebody_requests() -> None:
+def test_no_wake_up_is_lost_during_a_request() -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         subscriber = polling(source, 0)
