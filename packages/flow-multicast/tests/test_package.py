@@ -65,7 +65,7 @@ def test_the_plugin_loads_without_a_complaint() -> None:
     assert "flow_multicast._plugin" in [plugin.module for plugin in host.plugins]
 
 
-def test_what_is_public_is_there() -> None:
+def test_each_public_name_exists() -> None:
     for name in flow_multicast.__all__:
         where = "flow_core." if name in NAMED_IN_THE_CORE else "flow_multicast."
         assert getattr(flow_multicast, name).__module__.startswith(where)

@@ -141,7 +141,7 @@ def test_it_finds_the_mistakes_of_a_publisher(mistake: str, seen_in: set[str]) -
         assert failed == set()
 
 
-def test_it_makes_the_flow_anew_for_every_run() -> None:
+def test_it_makes_a_new_flow_for_every_run() -> None:
     made = 0
 
     def make() -> Flow[int]:

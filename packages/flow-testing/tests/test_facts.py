@@ -39,7 +39,7 @@ def test_each_fact_that_is_not_so_is_named(fact: str, wrong: Any) -> None:
         assert_facts(lying, lambda made: made.take(2))
 
 
-def test_a_stage_that_is_registered_without_a_word_is_no_boundary() -> None:
+def test_a_stage_that_is_registered_without_facts_does_not_fit_its_record() -> None:
     """What a record says when nothing is written: a boundary that takes no part in fusion."""
     stage: Operator[Any, Flow[Any]] = Operator("own", lambda made: made.map(str))
     with pytest.raises(AssertionError, match=r"own: its record says asks=.*correct the record"):
@@ -47,6 +47,6 @@ def test_a_stage_that_is_registered_without_a_word_is_no_boundary() -> None:
     assert_facts(OWN, lambda made: flow.Flow(made.hide().map(str)).hide().hide())
 
 
-def test_it_has_to_be_told_how_the_operator_is_used() -> None:
+def test_an_operator_with_arguments_requires_a_function_that_applies_it() -> None:
     with pytest.raises(ValueError, match="how is it put behind a flow"):
         assert_facts(TAKE)

@@ -61,7 +61,7 @@ def short(line: str, *args: Any, **options: Any) -> list[tuple[float, object]]:
         ("a-^-b", [(-2, "a"), (2, "b")]),
     ],
 )
-def test_what_a_line_means(line: str, signals: list[tuple[float, object]]) -> None:
+def test_a_line_parses_into_its_signals(line: str, signals: list[tuple[float, object]]) -> None:
     assert short(line) == signals
 
 
@@ -77,7 +77,7 @@ def test_values_and_errors_are_what_the_reader_says() -> None:
     assert short("(foo,b)", {"foo": 1, "b": 2}) == [(0, 1), (0, 2)]
 
 
-def test_where_a_subscriber_comes_and_goes() -> None:
+def test_a_line_marks_the_subscription_and_the_cancellation() -> None:
     parsed = parse_marbles("--^---!-", frame_s=0.5)
     assert (parsed.subscribed_s, parsed.cancelled_s, parsed.signals) == (1.0, 3.0, ())
     assert parse_marbles("-a|")[1:] == (None, None)
@@ -114,7 +114,7 @@ def test_a_refused_line_is_shown_with_the_place() -> None:
 # -- sources
 
 
-def test_a_cold_source_starts_anew_for_each_subscriber(clock: VirtualClock) -> None:
+def test_a_cold_source_starts_again_for_each_subscriber(clock: VirtualClock) -> None:
     source = cold("-a-b|", clock=clock)
     first = observe(source)
     clock.advance_by(2)
@@ -129,7 +129,7 @@ def test_a_cold_source_starts_anew_for_each_subscriber(clock: VirtualClock) -> N
     source.assert_subscriptions("^", "--^")
 
 
-def test_a_hot_source_runs_whether_anybody_listens_or_not(clock: VirtualClock) -> None:
+def test_a_hot_source_runs_with_or_without_subscribers(clock: VirtualClock) -> None:
     source = hot("a-b^-c-d-|", clock=clock)
     first = observe(source)
     clock.advance_by(3)
@@ -142,7 +142,9 @@ def test_a_hot_source_runs_whether_anybody_listens_or_not(clock: VirtualClock) -
     late.assert_subscribed().assert_no_items().assert_not_terminated()
 
 
-def test_what_a_hot_source_has_sent_at_this_very_time_is_over(clock: VirtualClock) -> None:
+def test_an_item_that_a_hot_source_sends_at_the_time_of_the_subscription_is_missed(
+    clock: VirtualClock,
+) -> None:
     source = hot("-a-b|", clock=clock)
     assert to_marbles(source.flow, clock=clock, subscription="-^") == "---b|"
 
@@ -183,7 +185,7 @@ def test_a_source_may_drop_what_was_not_requested(clock: VirtualClock, drops: Dr
     assert drops.take_items() == ["b"]
 
 
-def test_what_was_kept_and_cancelled_is_dropped(clock: VirtualClock, drops: Drops) -> None:
+def test_items_kept_until_a_cancel_are_dropped(clock: VirtualClock, drops: Drops) -> None:
     subscriber = observe(cold("-a-b|", clock=clock), 0)
     clock.run()
     subscriber.cancel()
@@ -221,7 +223,7 @@ def test_a_source_has_no_marks_of_a_subscriber(
 @pytest.mark.parametrize(
     "line", ["-a-b-(cd)-|", "a", "", "-1--(2#)", "|", "--(ab|)", "(ab)(cd)", "----#"]
 )
-def test_what_is_played_and_drawn_is_the_line_again(line: str, clock: VirtualClock) -> None:
+def test_a_line_that_is_played_and_drawn_is_the_line_again(line: str, clock: VirtualClock) -> None:
     assert to_marbles(cold(line, clock=clock).flow, clock=clock) == line
     assert to_marbles(parse_marbles(line, frame_s=0.1).signals, frame_s=0.1) == line
 
@@ -236,7 +238,7 @@ def test_items_are_drawn_by_their_names() -> None:
     assert to_marbles(signals, {"p": (1, 2)}) == "p???"
 
 
-def test_what_cannot_be_drawn_is_refused() -> None:
+def test_signals_that_cannot_be_drawn_are_refused() -> None:
     with pytest.raises(ValueError, match=r"not at a frame of 1.0 s"):
         to_marbles([MarbleSignal(0.5, "on_complete")])
     together = [MarbleSignal(0, "on_next", "a"), MarbleSignal(0, "on_next", "b")]
@@ -316,7 +318,7 @@ def test_a_difference_between_frames_is_shown_without_a_picture(clock: VirtualCl
     assert "at 0.5 s: got on_next('a') too much" in str(raised.value)
 
 
-def test_items_with_an_equality_of_their_own_are_no_trouble(clock: VirtualClock) -> None:
+def test_items_with_a_custom_equality_are_compared_by_identity(clock: VirtualClock) -> None:
     class Odd:
         def __eq__(self, other: object) -> Any:
             return [True]

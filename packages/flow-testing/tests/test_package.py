@@ -24,7 +24,7 @@ def test_the_examples_of_a_module_run(name: str) -> None:
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
-def test_what_is_public_is_there() -> None:
+def test_each_public_name_exists() -> None:
     for name in flow_testing.__all__:
         assert getattr(flow_testing, name) is not None
 

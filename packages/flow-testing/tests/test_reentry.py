@@ -185,7 +185,7 @@ def test_a_fault_is_found(body: Callable[[], Reentry], harm: str) -> None:
 
 
 @pytest.mark.parametrize("body", [adding(Mailed), sending(Drains)], ids=["mail", "a drain"])
-def test_what_is_right_passes_at_each_moment(body: Callable[[], Reentry]) -> None:
+def test_a_correct_body_passes_at_each_moment(body: Callable[[], Reentry]) -> None:
     assert explore_reentry(body, modules=[__name__, "flow_core.serial"]) > 5
 
 

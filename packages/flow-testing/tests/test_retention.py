@@ -146,13 +146,13 @@ class KeepingSubscription:
         ("cycle", "the iterator of its items lives on though its subscription was released"),
     ],
 )
-def test_what_is_kept_is_found(what: str, message: str) -> None:
+def test_a_kept_object_is_found(what: str, message: str) -> None:
     with pytest.raises(AssertionError, match=message) as raised:
         assert_released(lambda payloads: Flow(Keeping(payloads, what)), only=ended("completed"))
     assert raised.value.__notes__ == ["the flow was completed"]
 
 
-def test_what_keeps_nothing_passes() -> None:
+def test_a_flow_that_keeps_nothing_passes() -> None:
     assert_released(lambda payloads: Flow(Keeping(payloads, "")), only=ended("completed"))
 
 

@@ -84,7 +84,7 @@ def test_it_answers_a_wrong_request_by_the_rule() -> None:
     subscriber.assert_failure(ValueError)
 
 
-def test_it_asks_a_conditional_subscriber_when_it_is_told_to() -> None:
+def test_it_asks_a_conditional_subscriber_when_it_is_conditional() -> None:
     for conditional, offered, outstanding in ((True, 2, 1), (False, 0, 1)):
         publisher = TestPublisher[int](conditional=conditional)
         subscriber = ConditionalTestSubscriber[int](lambda n: n > 1, 2)
@@ -139,7 +139,7 @@ def test_after_a_terminal_its_subscription_is_dead_unless_that_is_allowed() -> N
         assert publisher.cancelled is (violation is Violation.NONE)
 
 
-def test_without_cleaning_up_it_goes_on_after_a_terminal_and_a_cancel() -> None:
+def test_without_cleaning_up_it_continues_after_a_terminal_and_a_cancel() -> None:
     publisher, subscriber = subscribed(Violation.CLEANUP, Violation.AFTER_TERMINAL)
     publisher.complete()
     subscriber.cancel()
@@ -165,7 +165,7 @@ def test_it_may_send_from_several_threads_at_once() -> None:
         subscribed()[0].next_at_once(1, 2)
 
 
-def test_it_lets_its_subscriber_go_when_that_is_over() -> None:
+def test_it_releases_its_subscriber_after_a_terminal_or_a_cancel() -> None:
     for end in (TestPublisher.complete, lambda publisher: publisher._receiver().cancel()):
         publisher, subscriber = subscribed()
         alive = weakref.ref(subscriber)
@@ -239,7 +239,7 @@ def test_no_demand_is_lost_where_one_thread_requests_and_another_sends() -> None
 
 
 @pytest.mark.usefixtures("frequent_switches")
-def test_a_cancel_by_another_thread_stops_who_sends() -> None:
+def test_a_cancel_by_another_thread_stops_a_sending_thread() -> None:
     for _ in range(100):
         publisher, subscriber = TestPublisher[int](), TestSubscriber[int]()
         publisher.subscribe(subscriber)

@@ -42,7 +42,7 @@ def subscribed(request: int = UNBOUNDED, **options: Any) -> tuple[TestSubscriber
     return subscriber, subscription
 
 
-def test_it_requests_what_it_is_told_and_what_was_asked_before() -> None:
+def test_it_requests_the_given_amounts_and_those_asked_before_the_subscription() -> None:
     subscriber, subscription = subscribed(3)
     subscriber.request(2)
     assert subscription.requests == [3, 2]
@@ -200,7 +200,7 @@ def test_it_waits_for_items_and_the_end() -> None:
             wait()
 
 
-def test_fused_it_polls_what_it_is_told_to_request() -> None:
+def test_a_fused_subscriber_polls_as_many_items_as_are_requested() -> None:
     subscriber = TestSubscriber[int](2, fusion=Fusion.SYNC)
     flow.range(4).subscribe(subscriber)
     assert subscriber.fused is Fusion.SYNC
@@ -294,7 +294,7 @@ def test_observe_subscribes_a_new_one() -> None:
     observe(flow.range(5), on_item=lambda it, _: it.cancel()).assert_items(0)
 
 
-def test_what_another_thread_requests_meanwhile_is_asked_for_once() -> None:
+def test_an_amount_that_another_thread_requests_meanwhile_is_requested_once() -> None:
     class Slow(Recording, QueueSubscription[int]):
         def request_fusion(self, mode: Fusion, /) -> Fusion:
             thread = Thread(target=subscriber.request, args=(2,))
@@ -486,7 +486,7 @@ def test_a_busy_machine_gets_more_time(
 
 
 @pytest.mark.parametrize("patience", ["0.5", "inf", "nan", "long", ""])
-def test_a_time_that_is_none_is_refused(patience: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_patience_is_refused(patience: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLOW_PATIENCE", patience)
     command = [sys.executable, "-c", "import flow_testing"]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stderr

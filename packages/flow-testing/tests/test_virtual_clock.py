@@ -35,7 +35,7 @@ def test_a_task_sees_the_time_it_is_due(clock: VirtualClock) -> None:
     assert (seen, clock.now(), clock.pending) == ([1.0, 2.5, 3.0], 10.0, 0)
 
 
-def test_at_the_same_time_who_came_first_goes_first(clock: VirtualClock) -> None:
+def test_tasks_at_the_same_time_run_in_the_order_of_scheduling(clock: VirtualClock) -> None:
     seen: list[str] = []
 
     def first() -> None:
@@ -62,7 +62,7 @@ def test_ten_steps_of_a_tenth_are_a_second(clock: VirtualClock) -> None:
     handle.dispose()
 
 
-def test_run_goes_on_until_nothing_waits(clock: VirtualClock) -> None:
+def test_run_continues_until_no_task_waits(clock: VirtualClock) -> None:
     seen: list[float] = []
 
     def task() -> None:
@@ -95,7 +95,7 @@ def test_a_task_may_not_advance_time(
     assert clock.now() == 2.0
 
 
-def test_what_a_task_raises_comes_out_where_time_was_advanced(clock: VirtualClock) -> None:
+def test_an_error_of_a_task_is_raised_where_time_was_advanced(clock: VirtualClock) -> None:
     seen: list[float] = []
 
     def fail() -> None:

@@ -19,7 +19,7 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-def test_hours_pass_in_no_time_whoever_waits_for_them(clock: VirtualClock) -> None:
+def test_hours_pass_in_no_time_for_a_coroutine_and_for_the_clock(clock: VirtualClock) -> None:
     async def slept() -> list[float]:
         seen = [clock.now()]
         await asyncio.sleep(3600)
@@ -46,7 +46,7 @@ def test_the_items_of_a_flow_are_its_result(clock: VirtualClock) -> None:
     assert clock.now() == 3 * 86_400.0
 
 
-def test_what_it_fails_with_comes_out(clock: VirtualClock) -> None:
+def test_the_error_of_the_flow_is_raised(clock: VirtualClock) -> None:
     error = ValueError()
     with pytest.raises(ValueError) as raised:
         asyncio.run(clock.run_async(flow.error(error)))
@@ -91,7 +91,7 @@ def test_other_threads_are_waited_for_when_nothing_is_due(clock: VirtualClock) -
     assert clock.now() == 1.0
 
 
-def test_the_time_of_the_loop_goes_on_from_there(clock: VirtualClock) -> None:
+def test_the_time_of_the_loop_continues_from_there(clock: VirtualClock) -> None:
     async def both() -> tuple[float, float]:
         loop = asyncio.get_running_loop()
         before = loop.time()
@@ -125,7 +125,7 @@ def test_a_flow_that_waits_for_nothing_is_given_up(
         asyncio.run(clock.run_async(flow.never()))
 
 
-def test_who_is_cancelled_cancels_what_runs(clock: VirtualClock) -> None:
+def test_cancelling_run_async_cancels_the_running_coroutine(clock: VirtualClock) -> None:
     async def main() -> bool:
         held = asyncio.get_running_loop().create_future()
         outer = asyncio.ensure_future(clock.run_async(held))

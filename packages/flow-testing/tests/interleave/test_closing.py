@@ -59,7 +59,7 @@ def released(subscriber: TestSubscriber[int]) -> None:
 # -- over an iterator
 
 
-def test_a_cancel_against_the_last_item_is_told_once() -> None:
+def test_a_cancel_against_the_last_item_is_reported_once() -> None:
     def body() -> Scenario:
         told = Told()
         subscriber = TestSubscriber[int](0, on_item=busy)
@@ -76,7 +76,7 @@ def test_a_cancel_against_the_last_item_is_told_once() -> None:
     exhaust(body, {(True, "terminate"), (False, "cancel"), (False, "terminate")})
 
 
-def test_two_cancels_during_a_request_are_told_once() -> None:
+def test_two_cancels_during_a_request_are_reported_once() -> None:
     def body() -> Scenario:
         told = Told()
         subscriber = TestSubscriber[int](0, on_item=busy)
@@ -94,7 +94,7 @@ def test_two_cancels_during_a_request_are_told_once() -> None:
     exhaust(body)
 
 
-def test_a_cancel_against_a_stage_that_fails_is_told_once(drops: Drops) -> None:
+def test_a_cancel_against_a_stage_that_fails_is_reported_once(drops: Drops) -> None:
     def body() -> Scenario:
         drops.take_errors()
         error = ValueError("stage")
@@ -117,7 +117,7 @@ def test_a_cancel_against_a_stage_that_fails_is_told_once(drops: Drops) -> None:
     exhaust(body)
 
 
-def test_a_cancel_while_an_iterator_is_being_subscribed_is_told_once() -> None:
+def test_a_cancel_while_an_iterator_is_being_subscribed_is_reported_once() -> None:
     def body() -> Scenario:
         told = Told()
         subscriber = TestSubscriber[int](1, on_item=busy)
@@ -132,7 +132,7 @@ def test_a_cancel_while_an_iterator_is_being_subscribed_is_told_once() -> None:
     exhaust(body)
 
 
-def test_a_bad_request_during_a_request_is_told_once() -> None:
+def test_a_bad_request_during_a_request_is_reported_once() -> None:
     def body() -> Scenario:
         told = Told()
         subscriber = TestSubscriber[int](0, on_item=busy)
@@ -271,7 +271,7 @@ def next_if_wanted(source: TestPublisher[int], item: int) -> None:
 
 
 @SHAPES
-def test_a_cancel_while_stages_are_being_subscribed_is_told_once(
+def test_a_cancel_while_stages_are_being_subscribed_is_reported_once(
     stages: Stages, drops: Drops
 ) -> None:
     def body() -> Scenario:
@@ -290,7 +290,7 @@ def test_a_cancel_while_stages_are_being_subscribed_is_told_once(
 
 
 @SHAPES
-def test_a_cancel_against_an_item_is_told_once(stages: Stages, drops: Drops) -> None:
+def test_a_cancel_against_an_item_is_reported_once(stages: Stages, drops: Drops) -> None:
     def body() -> Scenario:
         drops.take_items()
         source, subscriber, told, subscribe = staged(stages, 1)
@@ -308,7 +308,7 @@ def test_a_cancel_against_an_item_is_told_once(stages: Stages, drops: Drops) -> 
 
 
 @SHAPES
-def test_a_cancel_against_the_end_is_told_once(stages: Stages) -> None:
+def test_a_cancel_against_the_end_is_reported_once(stages: Stages) -> None:
     def body() -> Scenario:
         source, subscriber, told, subscribe = staged(stages, 1)
         subscribe()
@@ -324,7 +324,7 @@ def test_a_cancel_against_the_end_is_told_once(stages: Stages) -> None:
 
 
 @SHAPES
-def test_a_cancel_against_an_error_is_told_once(stages: Stages, drops: Drops) -> None:
+def test_a_cancel_against_an_error_is_reported_once(stages: Stages, drops: Drops) -> None:
     error = ValueError("upstream")
 
     def body() -> Scenario:
@@ -344,7 +344,7 @@ def test_a_cancel_against_an_error_is_told_once(stages: Stages, drops: Drops) ->
 
 
 @SHAPES
-def test_two_cancels_are_told_once(stages: Stages) -> None:
+def test_two_cancels_are_reported_once(stages: Stages) -> None:
     def body() -> Scenario:
         source, subscriber, told, subscribe = staged(stages, 0)
         subscribe()
@@ -363,7 +363,7 @@ def test_two_cancels_are_told_once(stages: Stages) -> None:
 
 @SHAPES
 @pytest.mark.checklist("M14")
-def test_a_bad_request_against_an_item_is_told_once(stages: Stages, drops: Drops) -> None:
+def test_a_bad_request_against_an_item_is_reported_once(stages: Stages, drops: Drops) -> None:
     def body() -> Scenario:
         drops.take_items()
         source, subscriber, told, subscribe = staged(stages, 1)
@@ -389,7 +389,7 @@ def test_a_bad_request_against_an_item_is_told_once(stages: Stages, drops: Drops
 
 @SHAPES
 @pytest.mark.checklist("M14")
-def test_a_bad_request_against_an_error_is_told_once(stages: Stages, drops: Drops) -> None:
+def test_a_bad_request_against_an_error_is_reported_once(stages: Stages, drops: Drops) -> None:
     error = KeyError("upstream")
 
     def body() -> Scenario:
@@ -417,7 +417,7 @@ def test_a_bad_request_against_an_error_is_told_once(stages: Stages, drops: Drop
 # -- stages that handle errors, or end the flow
 
 
-def test_what_stands_for_an_error_waits_for_a_request() -> None:
+def test_a_fallback_for_an_error_waits_for_a_request() -> None:
     def body() -> Scenario:
         source, subscriber, told, subscribe = staged(handled, 1)
         subscribe()
@@ -436,7 +436,7 @@ def test_what_stands_for_an_error_waits_for_a_request() -> None:
     exhaust(body)
 
 
-def test_what_stands_for_an_error_against_a_cancel_and_a_request(drops: Drops) -> None:
+def test_a_fallback_for_an_error_against_a_cancel_and_a_request(drops: Drops) -> None:
     def body() -> Scenario:
         drops.take_errors()
         source, subscriber, told, subscribe = staged(handled, 0)

@@ -328,7 +328,7 @@ def test_callbacks_ask_for_more_until_they_are_disposed(drops: Drops) -> None:
     exhaust(body)
 
 
-def test_an_error_against_dispose_is_told_or_dropped(drops: Drops) -> None:
+def test_an_error_against_dispose_is_reported_or_dropped(drops: Drops) -> None:
     error = ValueError("lost")
 
     def body() -> Scenario:

@@ -110,14 +110,14 @@ class TestNothingIsLeftOut:
         with pytest.raises(AssertionError, match="only one schedule"):
             explore_all(lambda: Scenario(Cell().increment), modules=[__name__])
 
-    def test_schedules_for_which_there_is_no_time_fail(
+    def test_a_run_without_time_for_all_schedules_fails(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delenv(BOUND_VARIABLE, raising=False)
         with pytest.raises(AssertionError, match=r"0 schedules .* and there are more"):
             explore_all(two_increments, modules=[__name__], timeout_s=0)
 
-    def test_with_more_preemptions_than_two_there_need_be_no_time_for_all(
+    def test_with_more_than_two_preemptions_a_run_need_not_be_exhaustive(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv(BOUND_VARIABLE, "3")
@@ -218,7 +218,7 @@ class TestFailures:
         with pytest.raises(NondeterminismError, match="depend on nothing but the schedule"):
             look(body)
 
-    def test_steps_that_fill_a_cache_in_some_schedule_are_no_part_of_it(self) -> None:
+    def test_steps_that_fill_a_cache_in_some_schedule_do_not_disturb_the_search(self) -> None:
         cached: list[int] = []
 
         def body() -> Scenario:
@@ -303,7 +303,7 @@ class TestPrimitives:
         assert report.failure is None
         assert set(report.outcomes) == {2}
 
-    def test_a_semaphore_lets_so_many_in(self) -> None:
+    def test_a_semaphore_lets_at_most_its_count_in(self) -> None:
         def body() -> Scenario:
             inside = Cell()
             most: list[int] = []
@@ -337,7 +337,7 @@ class TestPrimitives:
 
         assert set(look(body, strategy=Exhaustive(1)).outcomes) == {0, 1}
 
-    def test_a_simple_queue_wakes_who_waits(self) -> None:
+    def test_a_simple_queue_wakes_a_waiting_thread(self) -> None:
         def body() -> Scenario:
             items: queue.SimpleQueue[int] = queue.SimpleQueue()
             got: list[int] = []
@@ -365,7 +365,7 @@ class TestPrimitives:
         assert report.failure is None
         assert set(report.outcomes) == {True}
 
-    def test_time_passes_when_nobody_can_run(self) -> None:
+    def test_time_passes_when_no_thread_can_run(self) -> None:
         def body() -> Scenario:
             order: list[str] = []
 
@@ -383,7 +383,7 @@ class TestPrimitives:
         assert set(report.outcomes) == {("early", "late")}
         assert report.elapsed_s < 60
 
-    def test_a_wait_with_a_timeout_ends_only_when_nobody_can_wake_it(self) -> None:
+    def test_a_wait_with_a_timeout_ends_only_when_no_thread_can_wake_it(self) -> None:
         def body() -> Scenario:
             event = Event()
             seen: list[bool] = []
@@ -528,7 +528,7 @@ def test_the_bound_comes_from_the_environment(
     assert bound() == expected
 
 
-def test_a_bound_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bound_that_is_not_a_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLOW_INTERLEAVE_BOUND", "many")
     with pytest.raises(ValueError, match="FLOW_INTERLEAVE_BOUND"):
         bound()

@@ -67,7 +67,7 @@ class Adder(SerialDrain):
 
 
 @pytest.mark.checklist("X02")
-def test_who_works_alone_loses_nothing_that_is_published_meanwhile() -> None:
+def test_a_thread_that_works_alone_loses_nothing_that_is_published_meanwhile() -> None:
     def body() -> Scenario:
         adder = Adder()
 
@@ -81,7 +81,7 @@ def test_who_works_alone_loses_nothing_that_is_published_meanwhile() -> None:
 
 
 @pytest.mark.checklist("X02", "M29")
-def test_what_two_signallers_publish_is_drained_by_one_at_a_time() -> None:
+def test_signals_of_two_signallers_are_drained_by_one_at_a_time() -> None:
     def body() -> Scenario:
         adder = Adder()
         return Scenario(
@@ -92,7 +92,7 @@ def test_what_two_signallers_publish_is_drained_by_one_at_a_time() -> None:
 
 
 @pytest.mark.checklist("X02")
-def test_what_three_signallers_publish_is_drained_by_one_at_a_time() -> None:
+def test_signals_of_three_signallers_are_drained_by_one_at_a_time() -> None:
     def body() -> Scenario:
         adder = Adder()
         return Scenario(
@@ -134,7 +134,7 @@ def test_a_drain_that_is_handed_to_another_thread_sees_what_is_signalled_meanwhi
 
 
 @pytest.mark.checklist("X02")
-def test_who_leaves_without_draining_keeps_pending_work_for_the_next_signal() -> None:
+def test_leaving_without_draining_keeps_pending_work_for_the_next_signal() -> None:
     def body() -> Scenario:
         adder = Adder()
 
@@ -472,7 +472,7 @@ def test_a_task_that_is_cancelled_while_it_is_submitted_cancels_its_future() -> 
 
 
 @pytest.mark.checklist("O30")
-def test_a_task_is_dropped_by_its_executor_or_cancelled_and_is_told_once() -> None:
+def test_a_task_that_its_executor_drops_or_that_is_cancelled_is_notified_once() -> None:
     def body() -> Scenario:
         future: Future[None] = Future()
         dropped: list[RejectedExecutionError] = []
@@ -574,7 +574,7 @@ def test_disposing_against_the_end_runs_the_callback_at_most_once() -> None:
     exhaust(body)
 
 
-def test_who_waits_for_the_end_is_woken_by_it() -> None:
+def test_a_thread_that_waits_for_the_end_is_woken_by_it() -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         handle = flow.Flow(source).subscribe()
@@ -588,7 +588,7 @@ def test_who_waits_for_the_end_is_woken_by_it() -> None:
     exhaust(body)
 
 
-def test_who_waits_for_the_end_is_woken_by_dispose() -> None:
+def test_a_thread_that_waits_for_the_end_is_woken_by_dispose() -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         subscriber = CallbackSubscriber[int]()

@@ -120,7 +120,7 @@ def taking(kind: type[TwoSteps]) -> Scenario:
 
 
 @pytest.mark.interleave
-def test_what_threads_see_is_checked_under_every_schedule() -> None:
+def test_results_that_threads_see_are_checked_under_every_schedule() -> None:
     assert explore(lambda: taking(OneStep), modules=[__name__]).exhausted
     with pytest.raises(InterleavingFailure, match="no order of these operations"):
         explore(lambda: taking(TwoSteps), modules=[__name__])

@@ -377,7 +377,7 @@ def test_two_cancels_and_the_end_run_what_cleans_up_once() -> None:
 
 
 @pytest.mark.parametrize("how", ["cancel", "complete", "bad request"])
-def test_what_cleans_up_is_run_once_however_late_it_is_added(how: str) -> None:
+def test_an_action_for_dispose_runs_once_however_late_it_is_added(how: str) -> None:
     def body() -> Scenario:
         emitter, subscriber = emitting()
         ran: list[str] = []
@@ -396,7 +396,7 @@ def test_what_cleans_up_is_run_once_however_late_it_is_added(how: str) -> None:
     exhaust(body)
 
 
-def test_what_hears_of_a_cancel_does_so_once_however_late_it_is_added() -> None:
+def test_an_action_for_cancel_runs_once_however_late_it_is_added() -> None:
     def body() -> Scenario:
         emitter, subscriber = emitting()
         ran: list[str] = []
@@ -416,7 +416,7 @@ def test_what_hears_of_a_cancel_does_so_once_however_late_it_is_added() -> None:
 # -- create: on_request
 
 
-def test_what_is_requested_while_an_item_is_delivered_is_told() -> None:
+def test_a_request_during_the_delivery_of_an_item_is_reported() -> None:
     def body() -> Scenario:
         emitter, subscriber = emitting("buffer", 1)
         told: list[int] = []
@@ -431,7 +431,7 @@ def test_what_is_requested_while_an_item_is_delivered_is_told() -> None:
     exhaust(body)
 
 
-def test_two_requests_at_once_are_told_one_by_one() -> None:
+def test_two_requests_at_once_are_reported_one_by_one() -> None:
     def body() -> Scenario:
         emitter, subscriber = emitting()
         told: list[int] = []
@@ -453,7 +453,7 @@ def test_two_requests_at_once_are_told_one_by_one() -> None:
     exhaust(body)
 
 
-def test_a_producer_that_sends_what_it_is_told_keeps_the_demand() -> None:
+def test_a_producer_that_sends_the_reported_amount_keeps_the_demand() -> None:
     def body() -> Scenario:
         emitter, subscriber = emitting("error")
         sent: list[int] = []
@@ -487,7 +487,9 @@ def declining(overflow: Overflow, request: int) -> tuple[Emitter[int], TestSubsc
 
 
 @POLICIES
-def test_an_item_that_is_turned_down_against_a_request_is_told_again(overflow: Overflow) -> None:
+def test_an_item_that_is_turned_down_against_a_request_is_requested_again(
+    overflow: Overflow,
+) -> None:
     def body() -> Scenario:
         emitter, subscriber = declining(overflow, 1)
         told: list[int] = []
@@ -504,7 +506,7 @@ def test_an_item_that_is_turned_down_against_a_request_is_told_again(overflow: O
 
 # Of "latest", one of them may take the place of the other.
 @pytest.mark.parametrize("overflow", ["buffer", "error", "drop", "missing"])
-def test_items_of_two_threads_that_are_turned_down_are_told_again(overflow: Overflow) -> None:
+def test_items_of_two_threads_that_are_turned_down_are_requested_again(overflow: Overflow) -> None:
     def body() -> Scenario:
         emitter, _ = declining(overflow, 2)
         told: list[int] = []
@@ -520,7 +522,7 @@ def test_items_of_two_threads_that_are_turned_down_are_told_again(overflow: Over
 
 
 @POLICIES
-def test_an_item_that_is_turned_down_while_the_function_is_set_is_told_once(
+def test_an_item_turned_down_while_the_function_is_set_is_requested_at_most_once(
     overflow: Overflow,
 ) -> None:
     def body() -> Scenario:
@@ -540,7 +542,7 @@ def test_an_item_that_is_turned_down_while_the_function_is_set_is_told_once(
 
 
 @POLICIES
-def test_a_producer_whose_items_are_turned_down_sends_on_until_it_is_left(
+def test_a_producer_with_items_that_are_turned_down_sends_until_it_is_cancelled(
     overflow: Overflow, drops: Drops
 ) -> None:
     def body() -> Scenario:
@@ -570,7 +572,7 @@ def test_a_producer_whose_items_are_turned_down_sends_on_until_it_is_left(
     exhaust(body, {0, 1, 2, 3})
 
 
-def test_what_is_requested_while_the_function_is_set_is_told_once() -> None:
+def test_a_request_while_the_function_is_set_is_reported_once() -> None:
     def body() -> Scenario:
         emitter, subscriber = emitting()
         told: list[int] = []

@@ -69,7 +69,7 @@ def released(subscriber: TestSubscriber[int]) -> None:
 
 
 @pytest.mark.checklist("M13")
-def test_a_request_for_everything_is_the_last_word_whoever_adds_to_it() -> None:
+def test_a_request_for_everything_holds_against_requests_of_other_threads() -> None:
     def body() -> Scenario:
         subscriber = TestSubscriber[int](0, on_item=busy)
         flow.range(4).subscribe(subscriber)
@@ -194,7 +194,7 @@ def test_two_requests_at_once_for_what_waits_add_up() -> None:
     exhaust(body)
 
 
-def test_a_cancel_while_a_source_of_its_own_is_being_subscribed() -> None:
+def test_a_cancel_while_a_source_without_stages_is_being_subscribed() -> None:
     def body() -> Scenario:
         subscriber = TestSubscriber[int](2, on_item=busy)
 

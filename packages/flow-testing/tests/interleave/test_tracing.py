@@ -182,7 +182,7 @@ def by_generator() -> None:
     ],
     ids=["index", "content", "truth", "field", "variable", "method", "generator"],
 )
-def test_what_other_threads_can_see_is_a_point(
+def test_an_effect_that_other_threads_can_see_is_a_point(
     action: Callable[[], object], wanted: dict[str, int]
 ) -> None:
     assert points_of(action) == wanted
@@ -208,7 +208,7 @@ def test_an_instruction_that_is_looked_for_exists(name: str) -> None:
     "name",
     ["Lock", "RLock", "Event", "Condition", "Semaphore", "BoundedSemaphore", "SimpleQueue"],
 )
-def test_what_stands_for_a_primitive_has_its_methods(name: str) -> None:
+def test_a_substitute_for_a_primitive_has_its_methods(name: str) -> None:
     original = vars(queue if name == "SimpleQueue" else threading)[name]()
     known = {method for method in dir(original) if not method.startswith("_")}
     of_old = {"acquire_lock", "release_lock", "locked_lock", "isSet", "notifyAll"}

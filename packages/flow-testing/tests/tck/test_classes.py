@@ -94,7 +94,7 @@ def test_every_rule_is_marked(verification: type) -> None:
 
 
 @pytest.mark.parametrize("verification", VERIFICATIONS, ids=lambda v: v.__name__)
-def test_what_has_to_be_overridden_says_so(verification: type) -> None:
+def test_a_method_that_has_to_be_overridden_is_named(verification: type) -> None:
     names = {
         OperatorVerification: ("apply", (None,)),
         ProcessorVerification: ("create_processor", ()),

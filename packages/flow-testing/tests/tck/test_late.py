@@ -90,12 +90,12 @@ class PutOff(CoreSubscriber[int]):
         "a_generator_is_closed_on_cancel",
     ],
 )
-def test_what_must_come_is_waited_for_until_it_comes(rule: str) -> None:
+def test_a_required_signal_is_waited_for_until_it_comes(rule: str) -> None:
     getattr(Late(), f"test_{rule}")()
 
 
 @pytest.mark.parametrize(("quiet_s", "turns"), [(0, 1), (0.001, 2)], ids=["at once", "later"])
-def test_what_does_not_come_fails_with_a_text(quiet_s: float, turns: int) -> None:
+def test_a_signal_that_does_not_come_fails_with_a_text(quiet_s: float, turns: int) -> None:
     """At once where nothing comes by itself; otherwise when the time is over."""
     late = Late()
     late.quiet_s, late.timeout_s = quiet_s, 0.01

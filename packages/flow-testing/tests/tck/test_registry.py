@@ -62,11 +62,11 @@ def test_every_operator_and_source_is_tried_or_says_why_not() -> None:
     )
 
 
-def test_what_is_exempt_exists() -> None:
+def test_each_exempt_operator_exists() -> None:
     assert set(EXEMPT) <= set(without_recipe("flow-core", []))
 
 
-def test_what_nobody_tries_is_named() -> None:
+def test_an_operator_without_a_recipe_is_named() -> None:
     without_map = [recipe for recipe in TestOperators.recipes if recipe.name != "map"]
     assert "map" in without_recipe("flow-core", [*without_map, *SOURCES], EXEMPT)
 

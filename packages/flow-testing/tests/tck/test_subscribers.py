@@ -239,6 +239,6 @@ def test_every_rule_is_broken_here() -> None:
     assert set(rules(WhiteBox)) == {f"test_{name}" for name, _ in WHITE}
 
 
-def test_a_probe_that_was_told_nothing_says_so() -> None:
+def test_a_probe_without_a_subscription_says_so() -> None:
     with pytest.raises(AssertionError, match="how to make it request and cancel"):
         WhiteboxProbe[int](0.01).request(UNBOUNDED)
