@@ -108,7 +108,7 @@ def test_an_unknown_operator_is_named_with_what_is_near_it(tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-def test_without_java_the_ways_out_are_told(tmp_path: Path) -> None:
+def test_without_java_the_ways_out_are_stated(tmp_path: Path) -> None:
     # A machine without Java: no variable, no program on the PATH, and a wheel that is not there.
     programs = tmp_path / "bin"
     programs.mkdir()

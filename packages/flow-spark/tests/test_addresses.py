@@ -62,7 +62,7 @@ def test_the_session_may_say_where_the_driver_is(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [Classic, Connected])
-def test_an_address_of_another_machine_is_told_and_all_of_this_one_are_listened_at(
+def test_an_address_of_another_machine_is_advertised_and_all_local_ones_are_bound(
     kind: Any,
 ) -> None:
     """Whoever forwards ports, or translates addresses, says which one leads here."""

@@ -50,14 +50,14 @@ MINE = f"{sys.version_info.major}.{sys.version_info.minor}"
         ),
     ],
 )
-def test_the_cause_and_the_way_out_are_told(text: str, told: list[str]) -> None:
+def test_the_cause_and_the_way_out_are_stated(text: str, told: list[str]) -> None:
     advice = way_out(f"Job aborted\n{text}\nmore")
 
     assert advice is not None
     assert [part for part in told if part not in advice] == []
 
 
-def test_a_module_of_the_program_itself_is_told_as_one(
+def test_a_module_of_the_program_itself_gets_advice_for_its_own_modules(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     module = types.ModuleType("flow_jobs")
@@ -71,7 +71,7 @@ def test_a_module_of_the_program_itself_is_told_as_one(
         assert told in advice
 
 
-def test_what_does_not_tell_gets_no_advice() -> None:
+def test_an_error_of_an_unknown_cause_gets_no_advice() -> None:
     assert way_out("java.lang.OutOfMemoryError: Java heap space") is None
 
 
@@ -82,7 +82,7 @@ class Silent(Exception):
         raise OSError("nobody answers")
 
 
-def test_an_error_that_says_nothing_any_more_is_told_all_the_same() -> None:
+def test_an_error_with_a_text_that_cannot_be_made_is_reported_all_the_same() -> None:
     assert short(Silent()) == "(its text cannot be made)"
 
 
@@ -116,7 +116,7 @@ class Told(Exception):
         super().__init__(text)
 
 
-def test_what_python_raised_is_said_before_what_spark_says() -> None:
+def test_the_error_of_python_is_stated_before_the_message_of_spark() -> None:
     assert short(Told(WORKER)).splitlines() == [
         "ZeroDivisionError: integer division or modulo by zero",
         "in stage 2 of 4: map(inverse), assembled at jobs.py:17",
@@ -139,7 +139,7 @@ def test_the_way_out_is_said_before_what_spark_says() -> None:
     assert said.startswith("Spark says: An error occurred")
 
 
-def test_what_one_job_says_of_another_is_not_said_twice() -> None:
+def test_the_message_of_one_job_about_another_is_not_repeated() -> None:
     inner = short(Told(WORKER))
     text = (
         "[STREAM_FAILED] Query [id = 1] terminated: Traceback (most recent call last):\n"
@@ -155,13 +155,13 @@ def test_what_one_job_says_of_another_is_not_said_twice() -> None:
     ]
 
 
-def test_what_no_python_has_raised_is_said_as_it_is() -> None:
+def test_an_error_that_python_has_not_raised_is_stated_as_it_is() -> None:
     text = "[DIVIDE_BY_ZERO] Division by zero.\n== SQL ==\nselect id/0\n\tat org.apache.X"
 
     assert short(Told(text)) == "[DIVIDE_BY_ZERO] Division by zero.\n== SQL ==\nselect id/0"
 
 
-def test_the_way_out_that_a_process_of_the_cluster_has_told_is_not_said_again() -> None:
+def test_the_way_out_that_a_process_of_the_cluster_has_stated_is_not_repeated() -> None:
     inner = "ModuleNotFoundError: No module named 'x'\nThe way out: do as a worker can tell."
     told = short(
         Told(WORKER.replace("ZeroDivisionError: integer division or modulo by zero", inner))

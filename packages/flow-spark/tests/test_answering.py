@@ -55,7 +55,7 @@ def test_a_connection_that_ends_is_an_end_of_the_jvm(error: Exception) -> None:
     ],
     ids=repr,
 )
-def test_what_fails_while_spark_ends_says_so(error: Exception, stopped: bool | None) -> None:
+def test_a_failure_while_spark_ends_says_so(error: Exception, stopped: bool | None) -> None:
     """Two lines only: the traces of Java say nothing of it."""
     heard = r"(Error .* : Job 3[^\n]*|py4j.*|'NoneType.*)"
     says = rf"Spark was stopped under it, or its JVM is ending \({heard}\)\."
@@ -72,7 +72,7 @@ def test_an_error_that_says_itself_what_has_happened_is_left_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("error", [PySparkException("too small"), ValueError("wrong")], ids=repr)
-def test_what_fails_while_spark_runs_is_left_as_it_is(error: Exception) -> None:
+def test_a_failure_while_spark_runs_is_left_as_it_is(error: Exception) -> None:
     with pytest.raises(type(error)) as caught:
         asked(error, stopped=False)
     assert caught.value is error

@@ -63,7 +63,7 @@ def test_a_module_stays_as_it_was_imported_while_the_session_is_the_same(tmp_pat
     assert prices() == [5, 3]
 
 
-def test_what_all_sessions_share_stays(tmp_path: Path) -> None:
+def test_modules_that_all_sessions_share_stay(tmp_path: Path) -> None:
     (tmp_path / "flow_shared.py").write_text("PRICE = 1")
     sys.path.insert(1, str(tmp_path))
     importlib.import_module("flow_shared")

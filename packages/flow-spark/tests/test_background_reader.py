@@ -103,7 +103,7 @@ def job() -> Iterator[Job]:
     assert not made.thread.is_alive()
 
 
-def test_nothing_is_taken_in_while_nobody_waits(job: Job) -> None:
+def test_nothing_is_taken_in_while_no_other_job_waits(job: Job) -> None:
     done = task(job.receiver.target, 0, [BLOCK] * 20)
     assert wait_until(lambda: job.asked > 5, TIMEOUT_S)
 
@@ -111,7 +111,7 @@ def test_nothing_is_taken_in_while_nobody_waits(job: Job) -> None:
     assert not done.done()
 
 
-def test_tasks_end_though_nobody_reads_if_others_wait(job: Job) -> None:
+def test_tasks_end_without_a_reader_if_others_wait(job: Job) -> None:
     job.others_wait = True
     done = task(job.receiver.target, 0, [f"{n}{BLOCK}" for n in range(100)])
     assert done.result(TIMEOUT_S) == (100, 100)
@@ -134,7 +134,7 @@ def test_a_consumer_that_comes_back_reads_behind_what_was_taken_in(job: Job) -> 
     assert reader.result(TIMEOUT_S) == items
 
 
-def test_it_stops_when_nobody_waits_any_more(job: Job) -> None:
+def test_it_stops_when_no_other_job_waits_any_more(job: Job) -> None:
     job.others_wait = True
     target = job.receiver.target
     first = task(target, 0, ["a"])
@@ -174,7 +174,7 @@ def test_others_are_looked_for_while_much_is_taken_in(job: Job) -> None:
     task.join(TIMEOUT_S)
 
 
-def test_who_comes_back_at_the_last_moment_is_looked_after_as_before(
+def test_a_consumer_that_comes_back_at_the_last_moment_is_served_as_before(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relieving, "GIVEN_UP_S", 0.0)
@@ -196,7 +196,7 @@ def test_an_error_comes_behind_the_items_that_came_before_it(job: Job) -> None:
     assert found == [1, 2, 3]
 
 
-def test_no_more_is_taken_in_than_there_is_room_and_a_consumer_that_comes_goes_on() -> None:
+def test_no_more_is_taken_in_than_there_is_room_and_a_later_consumer_gets_all() -> None:
     job = Job(Backlog(limit=10 * len(BLOCK)))
     job.others_wait = True
     done = task(job.receiver.target, 0, [BLOCK] * 50)
@@ -209,7 +209,7 @@ def test_no_more_is_taken_in_than_there_is_room_and_a_consumer_that_comes_goes_o
     assert job.gave_up == 0
 
 
-def test_who_does_not_come_back_though_there_is_no_room_is_given_up(
+def test_a_job_is_given_up_if_there_is_no_room_and_its_consumer_stays_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(relieving, "GIVEN_UP_S", 0.5)
@@ -227,7 +227,7 @@ def test_who_does_not_come_back_though_there_is_no_room_is_given_up(
     assert 10 <= count <= 12, "what was taken in comes first"
 
 
-def test_tasks_leave_if_there_is_no_room_and_others_go_on_behind_them(
+def test_tasks_leave_if_there_is_no_room_and_others_continue_behind_them(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(relieving, "LEFT_S", 0.2)
@@ -249,7 +249,7 @@ def test_tasks_leave_if_there_is_no_room_and_others_go_on_behind_them(
     assert not caplog.records, "none was lost"
 
 
-def test_tasks_leave_that_nobody_has_greeted(job: Job) -> None:
+def test_tasks_that_have_not_been_greeted_leave_too(job: Job) -> None:
     """They connected when there was no room, so that nobody looked."""
     address = (job.receiver.target.host, job.receiver.target.port)
     with socket.create_connection(address) as known, ExitStack() as stack:
@@ -274,7 +274,7 @@ def test_tasks_that_do_not_end_leave_though_there_is_room(
     assert job.receiver.statistics().waiting
 
 
-def test_tasks_stay_while_somebody_asks_or_if_the_job_has_ended(job: Job) -> None:
+def test_tasks_stay_while_a_consumer_asks_or_if_the_job_has_ended(job: Job) -> None:
     def end() -> None:
         raise AssertionError("they are not to leave")
 
@@ -297,7 +297,7 @@ def test_it_ends_with_its_job(job: Job) -> None:
     assert job.items() == [1]
 
 
-def test_a_cluster_that_does_not_answer_is_no_reason_to_end_anything(job: Job) -> None:
+def test_a_cluster_that_does_not_answer_ends_nothing(job: Job) -> None:
     def silent() -> bool:
         job.asked += 1
         raise ConnectionError
@@ -424,7 +424,7 @@ def test_the_end_comes_to_a_consumer_whenever_the_relief_reads(
 
 @explored
 @pytest.mark.essential
-def test_whoever_cancels_ends_both_and_leaves_nothing(
+def test_a_cancel_ends_both_threads_and_leaves_nothing(
     make: Callable[..., BatchReceiver],
 ) -> None:
     def body() -> Scenario:
@@ -446,7 +446,7 @@ def test_whoever_cancels_ends_both_and_leaves_nothing(
 
 
 @explored
-def test_a_job_is_given_up_or_goes_on_never_both(make: Callable[..., BatchReceiver]) -> None:
+def test_a_job_is_given_up_or_continues_but_never_both(make: Callable[..., BatchReceiver]) -> None:
     def body() -> Scenario:
         receiver, seen = make(1, room=1), list[object]()
 
@@ -517,7 +517,7 @@ def test_a_cancel_while_a_job_is_given_up_leaves_nothing(
     explore_all(body, modules=MODULES)
 
 
-def test_nobody_is_away_while_the_consumer_reads_and_nobody_else_may() -> None:
+def test_a_consumer_that_reads_is_not_away_and_no_other_thread_may_read() -> None:
     receiver = BatchReceiver()
     reader = threading.Thread(target=receiver.next_batch, daemon=True)
     reader.start()

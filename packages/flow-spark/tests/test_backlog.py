@@ -95,7 +95,7 @@ def test_the_order_holds_while_it_grows_and_shrinks() -> None:
     assert kept.size == 0
 
 
-def test_what_is_in_memory_is_bounded_and_the_rest_is_in_files_that_go_when_they_are_read(
+def test_the_memory_is_bounded_and_the_rest_is_in_files_that_go_when_they_are_read(
     folder: Path,
 ) -> None:
     kept = small()
@@ -172,7 +172,7 @@ def test_a_full_disk_leaves_what_comes_in_memory_and_says_so_once(
     )
 
 
-def test_what_is_cleared_is_gone_and_nothing_is_taken_in_any_more(folder: Path) -> None:
+def test_a_cleared_backlog_is_empty_and_takes_nothing_in_any_more(folder: Path) -> None:
     kept = small()
     for n in range(10):
         kept.put(batch(n))
@@ -197,7 +197,7 @@ def test_the_limit_is_a_size_as_spark_writes_it(told: str, size: int) -> None:
     assert cluster_with(spark__flow__backlog__limit=told).backlog().limit == size
 
 
-def test_a_limit_that_is_no_size_is_told() -> None:
+def test_a_limit_that_is_not_a_size_is_refused() -> None:
     with pytest.raises(ValueError, match=r"spark\.flow\.backlog\.limit is a size.*not 'much'"):
         cluster_with(spark__flow__backlog__limit="much").backlog()
 

@@ -303,7 +303,7 @@ def test_a_copy_of_a_slow_task_waits_for_its_end(speculating: BatchReceiver) -> 
     assert speculating.statistics().fenced == 0
 
 
-def test_a_copy_goes_on_where_the_task_before_it_was_lost(speculating: BatchReceiver) -> None:
+def test_a_copy_continues_where_the_task_before_it_was_lost(speculating: BatchReceiver) -> None:
     target = speculating.target
     go_on = threading.Event()
     lost = background(lambda: killed(target, go_on))
@@ -341,7 +341,7 @@ def test_a_copy_that_waits_may_be_killed_and_another_one_takes_its_place(
     assert found + received(speculating) == [(0, 1), (0, 2)]
 
 
-def test_an_attempt_that_comes_late_is_told_that_another_has_taken_over(
+def test_a_late_attempt_fails_because_another_has_taken_over(
     receiver: BatchReceiver,
 ) -> None:
     target = receiver.target
@@ -534,7 +534,7 @@ def test_cancel_wakes_the_reader_and_fails_the_tasks(receiver: BatchReceiver) ->
     assert isinstance(background(lambda: Push(target, 1, 11)).exception(TIMEOUT_S), ChannelError)
 
 
-def test_who_reads_while_another_thread_closes_is_told_that_there_is_no_more() -> None:
+def test_a_read_while_another_thread_closes_gives_the_end() -> None:
     receiver = BatchReceiver()
     found: list[Batch | None] = []
 
@@ -554,7 +554,7 @@ def test_who_reads_while_another_thread_closes_is_told_that_there_is_no_more() -
     assert found == [None]
 
 
-def test_a_driver_that_is_not_there_is_told_with_its_address_and_the_setting() -> None:
+def test_a_missing_driver_is_reported_with_its_address_and_the_setting() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -563,7 +563,7 @@ def test_a_driver_that_is_not_there_is_told_with_its_address_and_the_setting() -
         Push(Target("127.0.0.1", port), 0, 10)
 
 
-def test_a_driver_whose_name_is_unknown_is_told() -> None:
+def test_a_driver_with_an_unknown_name_is_reported() -> None:
     with pytest.raises(ChannelError, match=r"driver at flow.invalid:7 .*spark.flow.driver.host"):
         Push(Target("flow.invalid", 7), 0, 10)
 
@@ -649,7 +649,7 @@ def test_capacity_is_at_least_one_batch() -> None:
         BatchReceiver(capacity=0)
 
 
-def test_what_is_longer_than_a_frame_is_told_and_the_partition_goes_on(
+def test_an_item_longer_than_a_frame_is_refused_and_the_partition_continues(
     receiver: BatchReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flow_spark.channel.push.LONGEST_FRAME", 100)

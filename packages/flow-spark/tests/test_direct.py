@@ -143,7 +143,7 @@ def test_all_else_is_pushed_by_tasks(
     assert make(spark.range(20)).to_list().first()
 
 
-def test_what_is_no_item_is_an_error_as_before(spark: SparkSession) -> None:
+def test_a_row_that_is_not_an_item_is_an_error_as_before(spark: SparkSession) -> None:
     nulls = spark.sql("select * from values (1), (null) as t(n)").coalesce(1)
 
     with pytest.raises(NoneItemError, match="holds 1 nulls"):
@@ -177,7 +177,7 @@ def test_a_cancel_ends_the_job_of_spark(spark: SparkSession) -> None:
     assert subscriber.error is None
 
 
-def test_whoever_interrupts_a_tag_ends_a_count_of_its_thread(spark: SparkSession) -> None:
+def test_interrupting_a_tag_ends_a_count_of_its_thread(spark: SparkSession) -> None:
     from flow_spark.errors import SparkJobError
 
     rows = spark.range(0, 2**40, 1, 4).filter("sin(id) > 2")

@@ -79,7 +79,7 @@ def test_an_archive_can_be_made_again_and_removed(java: Java, recorded: list[Pat
     assert options_for(java) == ""
 
 
-def test_a_jvm_that_writes_none_is_told(
+def test_a_jvm_that_writes_no_archive_is_reported(
     java: Java, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(fast_start, "_record", lambda path: None)

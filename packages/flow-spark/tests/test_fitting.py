@@ -223,7 +223,7 @@ def test_a_value_becomes_what_the_field_says(
     assert repr(found) == repr(expected)  # 1 == 1.0
 
 
-def test_what_a_struct_has_beside_the_fields_of_a_record_is_left_out() -> None:
+def test_values_of_a_struct_beside_the_fields_of_a_record_are_left_out() -> None:
     place = {"name": "Oslo", "at": {"x": 1, "y": None}, "further": b"?"}
     assert read(place, PLACE, Place) == Place("Oslo", Point(1))
 
@@ -233,7 +233,7 @@ def test_a_value_that_no_float_holds_is_refused() -> None:
         read(2**53 + 1, pa.int64(), float)
 
 
-def test_a_value_that_is_none_of_an_enum_is_refused() -> None:
+def test_a_value_that_is_not_a_member_of_an_enum_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="'green' is not of type Color"):
         read("green", pa.string(), Color)
 
@@ -259,7 +259,7 @@ def test_columns_of_other_types_are_refused_before_a_job(spark: SparkSession) ->
         from_stream(stream, as_=Trip)
 
 
-def test_who_asks_for_no_check_gets_what_is_there(spark: SparkSession) -> None:
+def test_rows_without_a_check_have_the_values_that_are_there(spark: SparkSession) -> None:
     df = spark.sql("select 'JFK' as origin, '40' as minutes")
     lax: Any = Trip("JFK", "40")  # type: ignore[arg-type]  # what is there
     unchecked = from_dataframe(df, as_=Trip, verify_schema=False)
@@ -322,7 +322,7 @@ def batch_of(kind: pa.DataType, values: list[object], *, nullable: bool = True) 
 
 
 @pytest.mark.parametrize(("hint", "kind", "values", "row", "told"), NULLS, ids=str)
-def test_a_null_that_a_field_does_not_say_is_told_behind_the_items_before_it(
+def test_a_null_that_a_field_does_not_allow_is_reported_behind_the_items_before_it(
     hint: object, kind: pa.DataType, values: list[object], row: int, told: str
 ) -> None:
     rows = batch_of(kind, [values[0], *values]).slice(1)  # Arrow counts in slices, too
@@ -381,7 +381,7 @@ def test_a_column_that_spark_knows_to_have_no_nulls_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("program", ["none", "a stage", "the first rows"])
-def test_a_null_is_told_with_its_row_and_partition(spark: SparkSession, program: str) -> None:
+def test_a_null_is_reported_with_its_row_and_partition(spark: SparkSession, program: str) -> None:
     df = spark.range(6, numPartitions=2).selectExpr(
         "'JFK' as origin", "if(id = 4, null, cast(id as int)) as minutes"
     )

@@ -93,7 +93,7 @@ def test_a_flow_on_spark_gives_the_same_in_many_forms(spark: SparkSession) -> No
 
 
 @pytest.mark.essential
-def test_take_gives_so_many_items_and_ends_the_job(spark: SparkSession) -> None:
+def test_take_gives_the_number_of_items_and_ends_the_job(spark: SparkSession) -> None:
     endless = flow.range(10**12).pipe(on_spark(spark, partitions=4))
 
     found = list(endless.map(lambda n: n + 1).take(5))
@@ -157,7 +157,7 @@ def test_an_error_of_the_source_here_reaches_the_subscriber(spark: SparkSession)
     assert caught.value is error
 
 
-def test_what_is_on_spark_already_stays_there(spark: SparkSession) -> None:
+def test_a_flow_that_is_on_spark_already_stays_there(spark: SparkSession) -> None:
     there = from_dataframe(spark.range(3)).map(str)
 
     again = there.pipe(on_spark(spark))
@@ -213,7 +213,7 @@ def process(_: object) -> int:
 
 @pytest.mark.essential
 @pytest.mark.parametrize("way", ["iterated", "subscribed", "batches", "an only row"])
-def test_what_is_behind_local_runs_in_this_process(spark: SparkSession, way: str) -> None:
+def test_stages_behind_local_run_in_this_process(spark: SparkSession, way: str) -> None:
     there = from_dataframe(spark.range(50), as_=dict)
     if way == "batches":
         (count,) = there.local().buffer_with_count(50).map(len)
@@ -385,7 +385,7 @@ def test_a_dataframe_without_stages_is_itself(spark: SparkSession) -> None:
     assert from_dataframe(df).pipe(to_dataframe()) is df
 
 
-def test_columns_that_nobody_tells_are_asked_for(spark: SparkSession) -> None:
+def test_columns_that_are_not_known_are_asked_for(spark: SparkSession) -> None:
     there = flow.range(3).pipe(on_spark(spark)).map(lambda n: n)
 
     with pytest.raises(UnsupportedTypeError, match=r"no return annotation.*schema="):

@@ -87,7 +87,7 @@ esac
     assert find_java().has_vector
 
 
-def test_without_java_the_ways_out_are_told(
+def test_without_java_the_ways_out_are_stated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(home(tmp_path / "old", "11.0.25")))
@@ -104,7 +104,7 @@ def test_without_java_the_ways_out_are_told(
     assert "sc://" in text
 
 
-def test_a_folder_without_a_program_is_told(
+def test_a_folder_without_a_program_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

@@ -84,7 +84,7 @@ def job_on(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> PushedJob:
     return PushedJob(origin, None)
 
 
-def test_a_cluster_is_not_told_to_cancel_a_job_that_has_ended(
+def test_a_cluster_does_not_cancel_a_job_that_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It would cost a thread, and a call over the gateway, at the end of each job."""
@@ -108,7 +108,7 @@ def test_a_cluster_is_not_told_to_cancel_a_job_that_has_ended(
         heard.set()
 
 
-def test_a_cluster_is_told_to_cancel_a_job_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_cancels_a_job_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(waits=True)
     job = job_on(cluster, monkeypatch)
     submitted = threading.Thread(target=lambda: list(job))
@@ -123,7 +123,7 @@ def test_a_cluster_is_told_to_cancel_a_job_that_runs(monkeypatch: pytest.MonkeyP
     assert not submitted.is_alive()
 
 
-def test_who_stops_waiting_for_a_sink_cancels_its_job_and_stays_until_it_has_ended(
+def test_an_interrupted_wait_for_a_sink_cancels_its_job_and_lasts_until_it_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster(waits=True)

@@ -398,7 +398,7 @@ def test_cancel_ends_the_flow_whose_items_are_being_sent(
     assert found == []
 
 
-def test_a_flow_with_threads_of_its_own_can_be_sent(spark: SparkSession, quiet: None) -> None:
+def test_a_flow_with_separate_threads_can_be_sent(spark: SparkSession, quiet: None) -> None:
     items = flow.range(5000).pipe(on_spark(spark, partitions=2)).map(lambda n: n + 1).hide()
 
     found = all_of(PushedJob(FlowOrigin(items, spark, 2), program(lambda f: f.map(str))))
@@ -430,7 +430,7 @@ def subscribed(found: flow.Flow[Any]) -> set[Any]:
 
 @pytest.mark.parametrize("consume", [set, subscribed], ids=["for", "subscribe"])
 @pytest.mark.parametrize("shuffled", [False, True], ids=["rows", "shuffle"])
-def test_what_a_thread_has_told_spark_holds_for_the_jobs_of_its_flows(
+def test_settings_of_a_thread_for_spark_hold_for_the_jobs_of_its_flows(
     spark: SparkSession, consume: Callable[[Any], set[Any]], shuffled: bool
 ) -> None:
     context, told = spark.sparkContext, ("a pool", "a group", "a description")

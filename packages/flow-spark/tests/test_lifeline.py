@@ -67,7 +67,7 @@ def said(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.timeout(60)
-def test_a_task_whose_client_is_killed_ends_though_a_function_of_it_hangs() -> None:
+def test_a_task_ends_when_its_client_is_killed_though_a_function_of_it_hangs() -> None:
     client = started(CLIENT)
     with started(TASK, said(client)) as task:
         assert said(task) == "runs"
@@ -79,7 +79,7 @@ def test_a_task_whose_client_is_killed_ends_though_a_function_of_it_hangs() -> N
 
 
 @pytest.mark.timeout(60)
-def test_a_task_goes_on_where_no_way_leads_to_its_client() -> None:
+def test_a_task_continues_where_no_way_leads_to_its_client() -> None:
     unreached = pickle.dumps(Client(nowhere(), frozenset())).hex()
     with started(TASK, unreached) as task:
         assert said(task) == "runs"
@@ -112,7 +112,7 @@ def test_a_client_is_reached_by_one_that_has_other_classes(line: Lifeline) -> No
     assert wait_until(lambda: line.client().hosts, WITHIN_S)
 
 
-def test_who_does_not_belong_to_the_client_is_not_taken_for_a_task(line: Lifeline) -> None:
+def test_a_stranger_to_the_client_is_not_taken_for_a_task(line: Lifeline) -> None:
     target = line.client().target
     with closing(Hold(Client(Target(target.host, target.port), frozenset()))) as hold:
         assert wait_until(hold.is_gone, WITHIN_S)

@@ -129,7 +129,7 @@ def test_counting_partitions_and_adding_up_counts_the_whole() -> None:
     ],
     ids=repr,
 )
-def test_what_depends_on_an_order_is_refused_with_ways_out(made: flow.Flow[Any]) -> None:
+def test_a_stage_that_depends_on_an_order_is_refused_with_ways_out(made: flow.Flow[Any]) -> None:
     with pytest.raises(OrderedOperatorError) as caught:
         parts(made)
 
@@ -162,7 +162,7 @@ def test_effects_stay_in_this_process_even_on_a_declared_order() -> None:
     assert (names(found.remote), names(found.local)) == ("map", "do_on_next skip")
 
 
-def test_what_was_sorted_is_in_order() -> None:
+def test_a_sorted_flow_is_in_order() -> None:
     found = parts(F.sort().pairwise())
 
     assert (names(found.remote), names(found.local)) == ("sort", "sort pairwise")
@@ -178,7 +178,7 @@ def test_what_was_sorted_is_in_order() -> None:
     ],
     ids=repr,
 )
-def test_what_has_the_same_key_may_meet_anywhere(
+def test_items_with_the_same_key_may_meet_anywhere(
     made: flow.Flow[Any], item: object, key: object
 ) -> None:
     found = parts(made.map(str))

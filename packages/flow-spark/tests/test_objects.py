@@ -138,7 +138,7 @@ def test_an_object_is_taken_apart_and_made_again(kind: Any, value: object) -> No
 
 
 @pytest.mark.parametrize(("kind", "value"), CASES)
-def test_what_is_no_such_object_is_refused(kind: Any, value: object) -> None:
+def test_a_value_that_is_not_such_an_object_is_refused(kind: Any, value: object) -> None:
     schema = ItemSchema.of(StructType().add("a", ArrayType(kind)))
     with pytest.raises(SchemaMismatchError, match=r"item 1, .*field 'a' is \['no'\]"):
         list(to_batches([([value],), (["no"],)], schema))

@@ -48,7 +48,7 @@ def test_one_partition_that_came_before_its_turn_is_put_in_its_place(
     assert found == [n for _, n in rows]
 
 
-def test_what_does_not_say_where_it_comes_from_comes_as_it_is() -> None:
+def test_batches_without_a_partition_number_come_as_they_are() -> None:
     batches = [pa.record_batch([pa.array([3, 1])], ["n"]), pa.record_batch([], [])]
 
     assert list(in_partition_order(batches)) == batches

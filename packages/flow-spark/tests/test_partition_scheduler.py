@@ -254,7 +254,7 @@ def test_waves_of_which_no_task_has_come_are_followed_by_none(
     assert made.cluster.next()[0].start == following.stop
 
 
-def test_united_partitions_have_numbers_of_their_own(run: Callable[..., Run]) -> None:
+def test_united_partitions_have_separate_numbers(run: Callable[..., Run]) -> None:
     made = run(100, 2, 3)
     made.starts()
     made.receiver.asked = 2
@@ -268,7 +268,7 @@ def test_united_partitions_have_numbers_of_their_own(run: Callable[..., Run]) ->
 
 
 @pytest.mark.parametrize("away", ["silent", "waiting"])
-def test_no_wave_starts_while_nobody_asks_or_much_waits_here(
+def test_no_wave_starts_without_a_request_or_while_much_waits_here(
     run: Callable[..., Run], away: str
 ) -> None:
     made = run(100, 2)
@@ -339,7 +339,9 @@ def test_an_error_ends_the_other_waves_and_is_raised_when_they_have_ended(
     assert made.scheduler.later == 95
 
 
-def test_what_has_not_started_never_does_when_the_job_is_over(run: Callable[..., Run]) -> None:
+def test_partitions_that_have_not_started_never_do_after_the_job_has_ended(
+    run: Callable[..., Run],
+) -> None:
     made = run(100, 2)
     _, end = made.starts()
     made.receiver.over = True
@@ -350,7 +352,7 @@ def test_what_has_not_started_never_does_when_the_job_is_over(run: Callable[...,
     assert made.scheduler.later == 99
 
 
-def test_those_that_left_start_again_when_somebody_asks(run: Callable[..., Run]) -> None:
+def test_partitions_that_left_start_again_on_a_request(run: Callable[..., Run]) -> None:
     made = run(100, 2)
     _, first = made.starts()
     made.receiver.asked = 2
@@ -403,7 +405,7 @@ def test_tasks_stay_if_the_consumer_is_back_or_they_might_give_others(
     assert len(made.cluster.unfinished) == 1
 
 
-def test_who_holds_no_slot_has_left(run: Callable[..., Run]) -> None:
+def test_a_job_that_holds_no_slot_has_left(run: Callable[..., Run]) -> None:
     made = run(100, 2)
     _, end = made.starts()
     made.receiver.silent = 2.0
@@ -423,7 +425,9 @@ def test_an_error_of_those_that_came_back_is_raised(run: Callable[..., Run]) -> 
         made.rows.result(TIMEOUT_S)
 
 
-def test_what_left_never_starts_again_when_the_job_is_over(run: Callable[..., Run]) -> None:
+def test_partitions_that_left_never_start_again_after_the_job_has_ended(
+    run: Callable[..., Run],
+) -> None:
     made = run(100, 2)
     made.starts()
     made.receiver.silent = 2.0
@@ -499,7 +503,7 @@ def test_whenever_they_leave_each_ends_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("short", [lambda f: f.first(), lambda f: f.take(10).to_list().first()])
-def test_what_is_over_soon_runs_one_partition(
+def test_a_flow_that_ends_soon_runs_one_partition(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, short: Any
 ) -> None:
     monkeypatch.setattr(waving, "_SOON_S", TIMEOUT_S)
@@ -517,7 +521,7 @@ def test_what_is_over_soon_runs_one_partition(
 
 
 @pytest.mark.spark
-def test_all_items_come_of_rows_of_any_kind(spark: SparkSession) -> None:
+def test_rows_of_any_kind_give_all_items(spark: SparkSession) -> None:
     rows = spark.range(0, 200_000, 1, PARTITIONS)
     wanted = [*range(200_000)]
 
@@ -556,7 +560,7 @@ def test_progress_tells_of_partitions_that_have_not_started(spark: SparkSession)
 
 @pytest.mark.spark
 @pytest.mark.parametrize("partitions", [2, PARTITIONS], ids=["at once", "in waves"])
-def test_whoever_interrupts_a_tag_ends_the_flows_of_its_thread(
+def test_interrupting_a_tag_ends_the_flows_of_its_thread(
     spark: SparkSession, partitions: int
 ) -> None:
     spark.addTag("a_tag")

@@ -237,7 +237,7 @@ def test_batches_are_bounded_in_bytes() -> None:
     assert max(len(chunk.payload) for chunk in made) < 2 * FRAME_BYTES + 1000
 
 
-def test_a_large_item_has_a_batch_of_its_own() -> None:
+def test_a_large_item_has_a_separate_batch() -> None:
     items = [bytes(10), bytes(5 * FRAME_BYTES), bytes(10)]
 
     made = list(chunks(iter(items), TaskSender()))
@@ -357,7 +357,7 @@ def test_the_chain_of_an_error_is_kept(in_worker: InWorker) -> None:
 
 
 @pytest.mark.parametrize("hold", ["a lock", "two arguments"])
-def test_an_error_that_cannot_be_pickled_is_told_as_text(hold: str, in_worker: InWorker) -> None:
+def test_an_error_that_cannot_be_pickled_arrives_as_text(hold: str, in_worker: InWorker) -> None:
     def fail() -> None:
         if hold == "two arguments":
             raise NeedsTwoError(1, "two")
@@ -421,7 +421,7 @@ def through_a_global() -> Any:
         ),
     ],
 )
-def test_what_cannot_be_sent_is_named(make: Any, says: str) -> None:
+def test_an_object_that_cannot_be_sent_is_named(make: Any, says: str) -> None:
     program = Program[Any, Any](stages_of(make()))
 
     with pytest.raises(NotPicklableError, match=says) as caught:

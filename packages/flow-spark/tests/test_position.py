@@ -52,7 +52,7 @@ def test_an_item_is_counted_over_all_batches_of_the_partition(counts: tuple[int,
     ]
 
 
-def test_what_stages_leave_out_and_make_is_not_counted() -> None:
+def test_items_that_stages_leave_out_or_make_are_not_counted() -> None:
     position = Position(RowReader(COLUMNS, tuple), 0)
     made = flow.empty().filter(lambda row: row[0] > 3).flat_map_iterable(lambda row: row * 3)
 

@@ -124,7 +124,7 @@ def test_silent_strangers_do_not_keep_a_task_out(
     assert len(opened._strangers) <= 4
 
 
-def test_who_says_nothing_for_long_is_let_go(
+def test_a_connection_that_is_silent_for_long_is_closed(
     opened: Reception[str], clock: Clock, sockets: ExitStack
 ) -> None:
     silent = connected(sockets, opened.port)
@@ -136,7 +136,7 @@ def test_who_says_nothing_for_long_is_let_go(
     assert is_closed(silent)
 
 
-def test_who_says_a_little_now_and_then_is_let_go_too(
+def test_a_connection_that_sends_a_little_now_and_then_is_closed_too(
     opened: Reception[str], clock: Clock, sockets: ExitStack
 ) -> None:
     slow = connected(sockets, opened.port)
@@ -149,7 +149,7 @@ def test_who_says_a_little_now_and_then_is_let_go_too(
     assert opened.rejected == 1
 
 
-def test_who_has_answered_while_nobody_waited_is_let_in_however_late(
+def test_a_task_that_answered_while_no_thread_waited_is_accepted_however_late(
     opened: Reception[str], clock: Clock, sockets: ExitStack
 ) -> None:
     """A subscriber that asks for nothing waits for nothing either."""
@@ -162,7 +162,7 @@ def test_who_has_answered_while_nobody_waited_is_let_in_however_late(
     assert [guest.task for guest in opened.guests] == [7]
 
 
-def test_where_nobody_can_be_accepted_it_is_tried_again_after_a_moment(
+def test_an_accept_that_fails_is_tried_again_after_a_moment(
     clock: Clock,
     sockets: ExitStack,
     monkeypatch: pytest.MonkeyPatch,
@@ -197,7 +197,7 @@ def test_where_nobody_can_be_accepted_it_is_tried_again_after_a_moment(
     assert caplog.text.count("Too many open files") == 1
 
 
-def test_what_its_owner_registers_is_given_when_it_can_be_read(
+def test_a_socket_that_the_owner_registers_is_given_when_it_can_be_read(
     opened: Reception[str], sockets: ExitStack
 ) -> None:
     one, other = map(sockets.enter_context, socket.socketpair())

@@ -120,11 +120,11 @@ def test_no_error_of_a_job_shows_a_secret(name: str, quoted: Callable[[str, str]
         "design=1",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_text_that_is_not_a_secret_stays(text: str) -> None:
     assert redacted(text) == text
 
 
-def test_what_an_address_says_openly_stays() -> None:
+def test_the_open_part_of_an_address_stays() -> None:
     shown = without_secrets_of("sc://h:15002/;use_ssl=true;token=a", "sc://h:15002/;use_ssl=true")
     assert shown == "sc://h:15002/;use_ssl=true"
 

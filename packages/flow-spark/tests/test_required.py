@@ -63,14 +63,14 @@ def outcome(folder: Path, required: str) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize("required", ["", "0"])
-def test_what_is_missing_is_skipped(tmp_path: Path, required: str) -> None:
+def test_a_test_with_a_missing_requirement_is_skipped(tmp_path: Path, required: str) -> None:
     summary, reasons = outcome(tmp_path, required)
 
     assert "1 passed, 4 skipped, 1 xfailed" in summary
     assert len(reasons) == 4
 
 
-def test_what_is_missing_fails_where_it_is_required(tmp_path: Path) -> None:
+def test_a_missing_requirement_fails_where_it_is_required(tmp_path: Path) -> None:
     summary, reasons = outcome(tmp_path, "1")
 
     assert "1 failed, 1 passed, 1 xfailed, 3 errors" in summary

@@ -183,14 +183,14 @@ def test_two_rows_that_change_places_within_a_batch_are_noticed(receiver: BatchR
     refused(receiver, retry)
 
 
-def test_what_was_not_yet_read_may_come_in_another_order(receiver: BatchReceiver) -> None:
+def test_rows_that_were_not_yet_read_may_come_in_another_order(receiver: BatchReceiver) -> None:
     found = taken(receiver, attempt(receiver.target, 10, BATCHES, mapped, dies_after=1))
     found += completed(receiver, attempt(receiver.target, 11, OTHER, mapped))
 
     assert sorted(found) == list(range(1000))
 
 
-def test_an_attempt_whose_input_is_cut_does_not_spoil_the_next_one(receiver: BatchReceiver) -> None:
+def test_an_attempt_with_a_cut_input_does_not_spoil_the_next_one(receiver: BatchReceiver) -> None:
     found = taken(receiver, attempt(receiver.target, 10, BATCHES, mapped, dies_after=3))
     taken(receiver, attempt(receiver.target, 11, BATCHES[:1], mapped))
     found += completed(receiver, attempt(receiver.target, 12, BATCHES, mapped))
@@ -199,7 +199,7 @@ def test_an_attempt_whose_input_is_cut_does_not_spoil_the_next_one(receiver: Bat
     assert receiver.changed() is None
 
 
-def test_a_retry_whose_rows_end_before_those_that_were_read_fails(receiver: BatchReceiver) -> None:
+def test_a_retry_with_fewer_rows_than_were_read_fails(receiver: BatchReceiver) -> None:
     """Though it has as many items as were taken."""
     found = taken(receiver, attempt(receiver.target, 10, BATCHES, mapped, dies_after=3))
     fewer = [batch(range(len(found)))]
@@ -259,7 +259,7 @@ def test_large_items_of_rows_in_another_order_are_noticed_before_any_is_sent(
     refused(receiver, retry)
 
 
-def test_what_functions_give_may_be_another_thing_each_time(receiver: BatchReceiver) -> None:
+def test_functions_may_give_another_result_each_time(receiver: BatchReceiver) -> None:
     """Times and random numbers: the rows alone are compared."""
     numbers = random.Random(1)
 

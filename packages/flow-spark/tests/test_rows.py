@@ -99,7 +99,7 @@ def test_an_only_column_becomes_tuples_if_tuples_were_asked_for() -> None:
     assert read(batch(n=[3, None]), tuple) == [(3,), (None,)]
 
 
-def test_a_bare_null_is_no_item() -> None:
+def test_a_bare_null_is_refused_as_an_item() -> None:
     with pytest.raises(NoneItemError, match=r"column 'n' holds 1 nulls.*dropna.*as_=tuple"):
         read(batch(n=[3, None]))
 
@@ -156,7 +156,7 @@ def test_columns_of_the_same_name_are_refused() -> None:
 
 
 @pytest.mark.parametrize("as_", [int, "tuple", 3])
-def test_what_cannot_hold_a_row_is_refused(as_: object) -> None:
+def test_a_type_that_cannot_hold_a_row_is_refused(as_: object) -> None:
     with pytest.raises(TypeError, match="as_ takes tuple, dict, Row"):
         RowReader(ROWS.schema, as_)
 
@@ -205,7 +205,7 @@ def test_values_survive_the_way_there_and_back(kind: pa.DataType, values: list[A
     assert [type(value) for value, _ in found] == [type(value) for value in values]
 
 
-def test_what_is_a_key_of_a_map_can_be_hashed() -> None:
+def test_the_keys_of_a_map_can_be_hashed() -> None:
     from pyspark.sql import Row
 
     place = pa.struct([("cls", pa.string()), ("at.x", pa.list_(pa.list_(pa.int64())))])
@@ -458,7 +458,7 @@ def test_integers_become_those_of_the_column_if_they_fit() -> None:
 
 
 @pytest.mark.parametrize("value", [128, 2**63, 1.0, True, "1"])
-def test_what_is_no_integer_or_too_large_a_one_is_named(value: object) -> None:
+def test_a_value_that_is_not_an_integer_or_too_large_is_named(value: object) -> None:
     with pytest.raises(SchemaMismatchError, match="does not fit int8") as caught:
         list(to_batches([1, value], NARROW))
 
@@ -594,7 +594,7 @@ def test_a_value_that_fits_comes_back_as_it_was(
     assert made.column(0).to_pylist() == [found]
 
 
-def test_none_in_a_field_that_never_is_none_is_named() -> None:
+def test_none_in_a_field_that_does_not_allow_none_is_named() -> None:
     schema = schema_of(Point)
 
     with pytest.raises(SchemaMismatchError, match=r"field 'x' is None.*int64 \| None") as caught:
@@ -656,7 +656,7 @@ sys.stdout.buffer.write(dumps(reader, "the reader"))
 """
 
 
-def test_a_class_of_a_script_whose_annotations_are_text_is_made_elsewhere(tmp_path: Path) -> None:
+def test_a_class_of_a_script_with_annotations_as_text_is_made_elsewhere(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(SCRIPT)
     pickled = subprocess.run([sys.executable, script], check=True, capture_output=True).stdout

@@ -184,7 +184,7 @@ def test_a_struct_type_is_kept_as_it_is() -> None:
     assert found.arrow.field("a").type == pa.string()
 
 
-def test_lengths_of_strings_are_told_as_those_of_a_table_are() -> None:
+def test_lengths_of_strings_are_given_as_those_of_a_table() -> None:
     """Spark lets no function of Python give ``char`` or ``varchar``."""
     inner = StructType().add("v", VarcharType(3)).add("w", VectorUDT())
     given = StructType().add("a", CharType(2), True, {"comment": "x"}).add("b", inner)

@@ -67,7 +67,7 @@ def test_the_handler_of_ctrl_c_is_not_sparks(spark: SparkSession) -> None:
     assert "pyspark" not in getattr(handler, "__module__", "")
 
 
-def test_what_a_flow_needs_is_loaded_before_workers_begin(spark: SparkSession) -> None:
+def test_modules_that_a_flow_needs_are_loaded_before_workers_begin(spark: SparkSession) -> None:
     def look(_: object) -> Iterator[tuple[str, list[str]]]:
         ps = ["ps", "-o", "command=", "-p", str(os.getppid())]
         yield subprocess.check_output(ps, text=True), list(sys.modules)
@@ -323,7 +323,7 @@ def test_when_its_process_is_killed_the_jvm_ends_and_the_next_session_removes_th
 
 
 @needs_proc
-def test_a_jvm_that_does_not_start_is_told_with_what_it_said(tmp_path: Path) -> None:
+def test_a_jvm_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -> None:
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho 'the machine is on fire' >&2\nexit 3\n")
@@ -410,7 +410,7 @@ with session("local[1]", fast_start=True):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_settings_that_spark_refuses_are_told(tmp_path: Path) -> None:
+def test_settings_that_spark_refuses_are_reported(tmp_path: Path) -> None:
     process, _ = run(
         """
 from flow_spark import SessionStartError, session

@@ -25,7 +25,7 @@ def test_all_that_goes_by_its_name_though_it_may_not_be_there_is_shipped(tmp_pat
 
 
 @pytest.mark.parametrize("name", ["flow_jobs", "flow_", "flow_core_jobs", "__main__"])
-def test_what_only_looks_like_it_goes_by_value(name: str, tmp_path: Path) -> None:
+def test_a_module_with_a_similar_name_goes_by_value(name: str, tmp_path: Path) -> None:
     module = types.ModuleType(name)
     module.__file__ = str(tmp_path / f"{name}.py")
 
@@ -41,6 +41,6 @@ def test_a_program_in_a_folder_of_the_interpreter_is_not_installed_there(folder:
     assert not importable(module)
 
 
-def test_what_is_installed_goes_by_its_name() -> None:
+def test_an_installed_module_goes_by_its_name() -> None:
     assert importable(types)
     assert importable(pytest)

@@ -44,7 +44,7 @@ def sink(name: str, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", ["write", "to_arrow"])
-def test_ctrl_c_ends_the_job_of_a_sink_and_the_session_goes_on(
+def test_ctrl_c_ends_the_job_of_a_sink_and_the_session_continues(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     gate = tmp_path / "gate"
@@ -78,7 +78,7 @@ def test_ctrl_c_ends_the_job_of_a_sink_and_the_session_goes_on(
     assert flow.range(3).pipe(on_spark(spark)).map(lambda n: n).count().single() == 3
 
 
-def test_what_a_thread_has_told_spark_holds_for_the_jobs_of_its_sinks(
+def test_settings_of_a_thread_for_spark_hold_for_the_jobs_of_its_sinks(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     context = spark.sparkContext
@@ -99,7 +99,7 @@ def test_what_a_thread_has_told_spark_holds_for_the_jobs_of_its_sinks(
 
 
 @pytest.mark.parametrize("name", SINKS)
-def test_why_a_job_failed_is_told_without_javas_traces_and_with_the_way_out(
+def test_the_cause_of_a_failed_job_comes_without_traces_of_java_and_with_the_way_out(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     def fail(number: int) -> int:
@@ -120,9 +120,7 @@ def test_why_a_job_failed_is_told_without_javas_traces_and_with_the_way_out(
     assert caught.value.__cause__ is not None
 
 
-def test_a_query_that_is_wrong_is_told_of_by_spark_itself(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_wrong_query_is_reported_by_spark_itself(spark: SparkSession, tmp_path: Path) -> None:
     from pyspark.errors import AnalysisException
 
     (tmp_path / "out").mkdir()

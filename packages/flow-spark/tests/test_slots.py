@@ -33,7 +33,7 @@ def threads() -> list[str]:
 
 @pytest.mark.essential
 @pytest.mark.parametrize("wait", ALONE.values(), ids=ALONE)
-def test_who_waits_for_a_slot_gets_one(
+def test_a_job_that_waits_for_a_slot_gets_one(
     spark: SparkSession, wait: Callable[[SparkSession], None]
 ) -> None:
     before = threads()
@@ -88,7 +88,7 @@ def test_a_flow_of_many_partitions_may_make_more_than_may_wait(
 
 @pytest.mark.essential
 @pytest.mark.parametrize("rows", ["few", "many", "shuffled", "united"])
-def test_tasks_leave_when_no_more_may_wait_and_go_on_when_somebody_asks(
+def test_tasks_leave_when_no_more_may_wait_and_continue_on_a_request(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -144,7 +144,7 @@ def test_a_task_that_does_not_end_gives_its_slot_back(
     ],
     ids=["in tasks", "of Spark itself"],
 )
-def test_a_job_that_gets_no_slot_says_who_holds_them(
+def test_a_job_that_gets_no_slot_names_the_jobs_that_hold_them(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

@@ -79,7 +79,7 @@ class TestBar:
         assert "3 tasks of 12, 0 of 1 stages" in screen.last
         assert screen.last.endswith(how)
 
-    def test_what_is_wrong_with_spark_is_told_by_the_job_and_not_by_the_bar(
+    def test_an_error_of_spark_is_reported_by_the_job_and_not_by_the_bar(
         self, screen: Screen
     ) -> None:
         def look() -> JobStatus:
@@ -91,7 +91,7 @@ class TestBar:
         assert "0 tasks" in screen.last
 
     @pytest.mark.parametrize("terminal", [False, True], ids=["no terminal", "not wanted"])
-    def test_spark_is_not_asked_if_nobody_looks(self, terminal: bool) -> None:
+    def test_spark_is_not_asked_without_a_display(self, terminal: bool) -> None:
         asked: list[bool] = []
 
         def look() -> JobStatus:
@@ -140,7 +140,7 @@ def tabled(numbers: Flow[int], _: Path) -> None:
     [(counted, "flow | map | count"), (written, "write"), (tabled, "to_arrow")],
     ids=["pulled", "write", "to_arrow"],
 )
-def test_finished_tasks_are_told_while_a_job_has_given_nothing_yet(
+def test_finished_tasks_are_reported_while_a_job_has_given_nothing_yet(
     spark: SparkSession, tmp_path: Path, end: Callable[[Flow[int], Path], None], name: str
 ) -> None:
     for number in range(4):

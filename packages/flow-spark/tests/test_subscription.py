@@ -268,7 +268,7 @@ def test_a_request_that_is_not_positive_ends_in_an_error(amount: int, running: b
     assert job.cancelled.is_set()
 
 
-def test_a_request_that_is_no_int_raises() -> None:
+def test_a_request_that_is_not_an_int_raises() -> None:
     subscriber = Recorder()
     run(FakeJob([[1]]), subscriber)
 
@@ -276,7 +276,7 @@ def test_a_request_that_is_no_int_raises() -> None:
         subscriber.link.request(cast("int", 1.5))
 
 
-def test_what_a_conditional_subscriber_drops_costs_no_demand() -> None:
+def test_items_that_a_conditional_subscriber_drops_cost_no_demand() -> None:
     class Odd(Recorder, ConditionalSubscriber[Any]):
         def try_on_next(self, item: Any, /) -> bool:
             if item % 2:
@@ -346,7 +346,7 @@ def test_cancel_and_clear_end_a_job_that_is_polled() -> None:
 
 
 @pytest.mark.parametrize("mode", [Fusion.SYNC, Fusion.ASYNC, Fusion.ANY, Fusion.NONE])
-def test_whoever_polls_in_the_requesters_thread_gets_no_fusion(mode: Fusion) -> None:
+def test_a_subscriber_that_polls_in_the_requesting_thread_gets_no_fusion(mode: Fusion) -> None:
     """Polling blocks while Spark works: that is for executors only."""
     link: JobSubscription[Any] = JobSubscription(cast("Job", FakeJob([])), Recorder())
 
@@ -476,7 +476,7 @@ def test_cancel_wakes_a_thread_that_waits_before_an_item_that_takes_effect() -> 
     assert not recorder.ended.is_set()
 
 
-def test_what_a_conditional_subscriber_drops_costs_no_demand_where_items_take_effect() -> None:
+def test_dropped_items_cost_no_demand_where_items_take_effect() -> None:
     effects, recorder = Effects(4), Recorder(request=2)
     source = FakeSource(effects.batches, exact=True)
 
@@ -486,7 +486,7 @@ def test_what_a_conditional_subscriber_drops_costs_no_demand_where_items_take_ef
     assert (recorder.items, effects.done) == ([1, 3], [0, 1, 2, 3])
 
 
-def test_whoever_polls_looks_ahead_and_gets_no_fusion_where_items_take_effect() -> None:
+def test_a_subscriber_that_polls_gets_no_fusion_where_items_take_effect() -> None:
     answers: list[Fusion] = []
 
     class Polls(Recorder):

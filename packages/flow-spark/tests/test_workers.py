@@ -49,13 +49,13 @@ def test_a_stream_is_refused_with_the_setting_too(strict: SparkSession, drop: Dr
     assert not strict.streams.active
 
 
-def test_what_stays_on_the_cluster_has_nobody_to_wait_for(strict: SparkSession) -> None:
+def test_a_flow_that_stays_on_the_cluster_waits_for_no_consumer(strict: SparkSession) -> None:
     made = flow.range(3).on_spark(strict).map(str).to_dataframe(schema="s string")
 
     assert sorted(row.s for row in made.collect()) == ["0", "1", "2"]
 
 
-def test_no_limit_is_no_limit(strict: SparkSession) -> None:
+def test_a_limit_of_zero_sets_no_limit(strict: SparkSession) -> None:
     strict.conf.set(IDLE, "0")
 
     assert sorted(flow.range(3).on_spark(strict).map(str)) == ["0", "1", "2"]

@@ -35,7 +35,7 @@ def test_it_is_of_this_user_alone_and_goes_with_all_that_is_in_it(temporary: Pat
     assert not made.path.exists()
 
 
-def test_one_whose_process_lives_is_left_alone() -> None:
+def test_a_workspace_of_a_live_process_is_kept() -> None:
     made = Workspace()
 
     sweep()
@@ -53,7 +53,7 @@ os._exit(9)
 """
 
 
-def test_one_whose_process_was_killed_is_removed(temporary: Path) -> None:
+def test_a_workspace_of_a_killed_process_is_removed(temporary: Path) -> None:
     assert subprocess.run([sys.executable, "-c", KILLED, temporary], check=False).returncode == 9
     (left,) = temporary.iterdir()
     assert (left / "left").is_file()
@@ -63,7 +63,7 @@ def test_one_whose_process_was_killed_is_removed(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_what_only_looks_like_one_is_left_alone(temporary: Path) -> None:
+def test_a_folder_that_only_looks_like_a_workspace_is_kept(temporary: Path) -> None:
     """The folder for temporary files is open to everybody."""
     mine = temporary / "mine"
     mine.mkdir()

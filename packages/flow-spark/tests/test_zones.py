@@ -59,7 +59,7 @@ def test_three_letters_are_the_region_that_java_takes_them_for(name: str, region
 
 
 @pytest.mark.parametrize("name", ["Z", "UTC", "UT", "+00:00", "-0"])
-def test_what_is_utc_is_that_of_python(name: str) -> None:
+def test_names_of_utc_give_the_utc_of_python(name: str) -> None:
     assert zone_of(name) is UTC
 
 
@@ -158,7 +158,9 @@ def test_the_zone_is_that_of_the_batch_and_not_that_of_the_plan() -> None:
 
 @pytest.mark.parametrize("zone", ["UTC", "+8", "PST"])
 @pytest.mark.parametrize("listed", [False, True])
-def test_a_year_that_python_has_not_is_told_with_its_column(zone: str, listed: bool) -> None:
+def test_a_year_outside_the_range_of_python_is_reported_with_its_column(
+    zone: str, listed: bool
+) -> None:
     time = pa.timestamp("us", tz=zone)
     kind, value = (pa.list_(time), [2**62]) if listed else (time, 2**62)
 
@@ -181,7 +183,7 @@ class Holder:
     inner: Refusing
 
 
-def test_what_a_record_beside_times_raises_is_not_taken_for_a_time() -> None:
+def test_an_error_of_a_record_with_times_is_not_taken_for_one_of_a_time() -> None:
     kind = pa.struct([("at", pa.timestamp("us", tz="UTC"))])
     batch = pa.record_batch([pa.array([{"at": 0}], kind)], ["inner"])
 
@@ -200,7 +202,9 @@ def test_what_a_record_beside_times_raises_is_not_taken_for_a_time() -> None:
     ],
     ids=str,
 )
-def test_a_time_without_a_zone_is_no_point_in_time(kind: pa.DataType, value: object) -> None:
+def test_a_time_without_a_zone_is_refused_as_a_point_in_time(
+    kind: pa.DataType, value: object
+) -> None:
     """Whose midday it is, the machine's, the session's or that of UTC, only the user knows."""
     schema = ItemSchema.of(pa.schema([("at", kind)]))
 

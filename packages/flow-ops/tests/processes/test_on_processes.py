@@ -436,7 +436,7 @@ def test_it_lets_go_of_everything(ending: Ending) -> None:
         assert_released(make, settle=settle, only=lambda name: name == ending.name)
 
 
-def test_what_is_behind_local_runs_in_this_process(processes: ProcessPoolExecutor) -> None:
+def test_stages_behind_local_run_in_this_process(processes: ProcessPoolExecutor) -> None:
     there = flow.repeat_value(PID).take(20).on_processes(processes).map(eval)
     found = list(there.local().map(lambda pid: (pid, os.getpid())))
     assert len(found) == 20

@@ -191,7 +191,7 @@ def test_a_wrong_request_is_serialised_with_a_running_on_next(elsewhere, record,
 
 
 @pytest.mark.checklist("O12")
-def test_a_request_that_is_no_int_raises(steps, record, source):
+def test_a_request_that_is_not_an_int_raises(steps, record, source):
     source.flow.pipe(observe_on(steps)).subscribe(seen := record())
     for wrong in (1.0, "1", True, None):
         with pytest.raises(TypeError):

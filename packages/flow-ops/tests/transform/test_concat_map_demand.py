@@ -209,7 +209,7 @@ def test_a_wrong_request_cancels_upstream_and_inner():
     seen.assert_failure(ValueError)
 
 
-def test_a_request_that_is_no_int_raises():
+def test_a_request_that_is_not_an_int_raises():
     seen = TestSubscriber(0)
     flow.range(3).pipe(concat_map(flow.just)).subscribe(seen)
     with pytest.raises(TypeError):

@@ -69,7 +69,9 @@ def test_it_prints_what_it_prints_without_a_server(place: Place, tmp_path: Path)
 
 
 @pytest.mark.cluster
-def test_what_a_stage_raises_there_ends_it_with_an_error(place: Place, tmp_path: Path) -> None:
+def test_an_error_of_a_stage_there_ends_the_command_with_an_error(
+    place: Place, tmp_path: Path
+) -> None:
     done = run(tmp_path, "wrong", *remotely(place))
 
     assert done.returncode == 1

@@ -98,7 +98,7 @@ def on(place: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("where", PLACES)
-def test_a_killed_driver_goes_on_with_its_stream_and_each_item_is_there_once(
+def test_a_killed_driver_continues_its_stream_and_each_item_is_there_once(
     where: str,
     sessions: Sessions,
     request: pytest.FixtureRequest,

@@ -99,7 +99,7 @@ def test_an_idle_query_ends_when_its_client_is_killed(
         assert wait_until(lambda: not queries(server), WITHIN_S)
 
 
-def test_the_next_client_goes_on_with_the_stream_of_one_that_was_killed(
+def test_the_next_client_continues_the_stream_of_one_that_was_killed(
     server: ConnectServer, drop: Drop, tmp_path: Path
 ) -> None:
     drop.put([1])

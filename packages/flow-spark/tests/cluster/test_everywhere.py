@@ -133,7 +133,7 @@ def test_an_error_arrives_as_itself_with_the_place_where_it_was_raised(place: Pl
 
 
 @pytest.mark.cluster
-def test_what_cannot_be_sent_is_named(place: Place) -> None:
+def test_an_object_that_cannot_be_sent_is_named(place: Place) -> None:
     import threading
 
     lock = threading.Lock()
@@ -199,7 +199,7 @@ def test_nothing_is_counted_on_the_cluster(place: Place, what: str) -> None:
 
 
 @pytest.mark.cluster
-def test_what_is_in_order_and_ends_as_a_dataframe_has_its_end_once(place: Place) -> None:
+def test_an_ordered_flow_that_ends_as_a_dataframe_has_its_end_once(place: Place) -> None:
     def there(count: int) -> Flow[int]:
         return flow.range(count).pipe(on_spark(place.spark, partitions=1))
 
@@ -365,7 +365,7 @@ def compare_unordered(place: Place, tried: Tried, only: settings = drawn) -> Non
     agree()
 
 
-def test_there_are_stages_for_which_the_order_is_no_matter() -> None:
+def test_there_are_stages_that_do_not_depend_on_the_order() -> None:
     assert len(ALONE) > 5
     assert len(COMBINED) > 10
     assert len(UNORDERED) > len(ALONE) + len(COMBINED)
@@ -373,7 +373,9 @@ def test_there_are_stages_for_which_the_order_is_no_matter() -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("count", [FEWEST, MOST])
-def test_what_random_pipelines_read_is_spread_over_all_partitions(place: Place, count: int) -> None:
+def test_the_items_that_random_pipelines_read_are_spread_over_all_partitions(
+    place: Place, count: int
+) -> None:
     def partition_of(_: int) -> int:
         from pyspark import TaskContext
 

@@ -55,7 +55,7 @@ def state(request: pytest.FixtureRequest, place: Place) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("what", KILLS)
-def test_what_waits_here_and_what_follows_arrive_once_although_something_is_killed(
+def test_waiting_and_later_items_arrive_once_although_something_is_killed(
     place: Place,
     cluster: StandaloneCluster,
     receivers: list[BatchReceiver],

@@ -37,7 +37,7 @@ NULL = (
 )
 
 
-def test_rows_are_records_whose_types_are_those_of_the_columns(place: Place) -> None:
+def test_rows_are_records_with_the_types_of_the_columns(place: Place) -> None:
     rows = from_dataframe(place.spark.sql(GOOD), as_=Trip)
     want = Trip("JFK", Leg(40, ["a"]))
 
@@ -72,7 +72,9 @@ def test_a_stream_with_another_column_is_refused_before_it_starts(place: Place, 
 
 
 @pytest.mark.parametrize("staged", [False, True])
-def test_a_null_where_a_field_has_none_is_told_with_its_row(place: Place, staged: bool) -> None:
+def test_a_null_in_a_field_that_is_not_optional_is_reported_with_its_row(
+    place: Place, staged: bool
+) -> None:
     rows = from_dataframe(place.spark.sql(NULL), as_=Trip)
     found: list[Trip] = []
 

@@ -48,7 +48,7 @@ def full(place: Place) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("place", ["connect"], indirect=True)
-def test_a_session_opens_on_a_full_server_and_the_log_says_that_nobody_has_looked(
+def test_a_session_opens_on_a_full_server_and_the_log_says_that_it_was_not_checked(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert place.server is not None

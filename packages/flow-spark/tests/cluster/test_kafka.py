@@ -83,7 +83,7 @@ def stream_of(
     return rows.selectExpr("cast(cast(value as string) as bigint) as n", "partition", "offset")
 
 
-def test_what_is_sent_to_a_topic_can_be_read_by_a_flow(
+def test_items_that_are_sent_to_a_topic_can_be_read_by_a_flow(
     spark: SparkSession, kafka: KafkaBroker
 ) -> None:
     topic = kafka.topic()
@@ -95,7 +95,7 @@ def test_what_is_sent_to_a_topic_can_be_read_by_a_flow(
     assert sorted(found) == list(range(1000))
 
 
-def test_a_stream_goes_on_behind_what_its_checkpoint_has_seen(
+def test_a_stream_continues_behind_the_rows_that_its_checkpoint_has_seen(
     spark: SparkSession, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     topic = kafka.topic()
@@ -187,7 +187,7 @@ def test_a_topic_goes_through_stages_on_spark_and_in_lock_step_into_two_sinks(
     assert written() == all_of(range(1100))
 
 
-def test_a_topic_is_put_into_a_database_once_and_who_watches_is_told_of_each_micro_batch(
+def test_a_topic_is_put_into_a_database_once_and_subscribers_get_each_micro_batch(
     spark: SparkSession, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     topic = kafka.topic()
@@ -255,7 +255,7 @@ with session("local[2]", conf={"spark.jars": told["jars"]}, fast_start=True) as 
 
 
 @pytest.mark.parametrize("sink", ["database", "files"])
-def test_a_killed_driver_goes_on_with_its_topic_and_its_sinks_have_each_item_once(
+def test_a_killed_driver_continues_its_topic_and_its_sinks_have_each_item_once(
     sink: str,
     kafka: KafkaBroker,
     spark: SparkSession,

@@ -39,7 +39,7 @@ with session("local[2]", conf={"spark.sql.shuffle.partitions": 1}, fast_start=Tr
 """
 
 
-def test_keys_go_on_in_another_process_and_those_that_cannot_are_refused(
+def test_keys_continue_in_another_process_and_those_that_cannot_are_refused(
     sessions: Sessions, drop: Drop, tmp_path: Path
 ) -> None:
     sessions.close()  # the cores are for the processes that are started here

@@ -58,7 +58,7 @@ def test_columns_stay_columns(place: Place) -> None:
     assert sorted(rows.pipe(select((col("id") * 2).alias("twice"))).map(str)) == ["14", "16", "18"]
 
 
-def test_the_plan_is_told(place: Place) -> None:
+def test_the_plan_is_shown(place: Place) -> None:
     text = explain(from_dataframe(place.spark.range(10)).map(abs).count_by_key(str), plan=True)
 
     assert "MapInArrow" in text

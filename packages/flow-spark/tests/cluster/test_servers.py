@@ -47,7 +47,7 @@ def test_a_server_is_stopped_with_what_it_has_started(tmp_path: Path) -> None:
     assert wait_until(lambda: not processes_of_group(server.group), 5)
 
 
-def test_a_server_that_does_not_start_is_told_with_what_it_printed(tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -> None:
     server = Server("broken", ["sh", "-c", "echo 'no room' >&2; exit 3"], tmp_path, {})
 
     with pytest.raises(ServerError, match=r"(?s)the broken has ended.*no room"):

@@ -63,7 +63,7 @@ def said_by(
 # --- A server that is not there -------------------------------------------------------------------
 
 
-def test_a_connect_server_that_does_not_run_is_told_at_once() -> None:
+def test_a_connect_server_that_does_not_run_is_reported_at_once() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -76,7 +76,7 @@ def test_a_connect_server_that_does_not_run_is_told_at_once() -> None:
         pytest.fail("there is no server")
 
 
-def test_an_address_that_is_none_is_told() -> None:
+def test_an_invalid_address_is_reported() -> None:
     with (
         pytest.raises(SessionStartError, match="must start with 'sc://'"),
         session(remote="http://127.0.0.1"),
@@ -235,7 +235,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.cluster
-def test_another_version_of_python_on_the_executors_is_told(
+def test_another_version_of_python_on_the_executors_is_reported(
     standalone: StandaloneCluster, other_python: str
 ) -> None:
     script = EXECUTOR.format(master=standalone.url, conf=EXECUTORS)
@@ -300,7 +300,7 @@ def test_executors_of_a_connect_server_elsewhere_get_the_packages(
 
 
 @pytest.mark.cluster
-def test_executors_without_the_packages_are_told_of_in_a_session_made_elsewhere(
+def test_executors_without_the_packages_are_reported_in_a_session_made_elsewhere(
     standalone: StandaloneCluster, bare_python: str
 ) -> None:
     script = FOREIGN.format(master=standalone.url, conf=EXECUTORS)
@@ -337,7 +337,7 @@ finally:
         ("other_python", "and the executors run Python"),
     ],
 )
-def test_what_is_missing_in_a_session_made_elsewhere_is_told_before_its_first_job(
+def test_a_session_made_elsewhere_reports_what_is_missing_before_its_first_job(
     standalone: StandaloneCluster, request: pytest.FixtureRequest, python: str, says: str
 ) -> None:
     script = EXISTING.format(master=standalone.url, conf=EXECUTORS)
@@ -351,7 +351,7 @@ def test_what_is_missing_in_a_session_made_elsewhere_is_told_before_its_first_jo
 
 
 @pytest.mark.cluster
-def test_executors_without_pyarrow_are_told_of(
+def test_executors_without_pyarrow_are_reported(
     standalone: StandaloneCluster, tmp_path: Path
 ) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], check=True)
@@ -364,7 +364,7 @@ def test_executors_without_pyarrow_are_told_of(
 
 
 @pytest.mark.cluster
-def test_a_python_that_the_executors_do_not_have_is_told(standalone: StandaloneCluster) -> None:
+def test_a_python_that_the_executors_do_not_have_is_reported(standalone: StandaloneCluster) -> None:
     script = EXECUTOR.format(master=standalone.url, conf=EXECUTORS)
 
     said = said_by(script, {"PYSPARK_PYTHON": "/nowhere/python3"})
@@ -415,7 +415,7 @@ def test_a_lost_executor_is_named_by_sparks_own_log(standalone: StandaloneCluste
 
 
 @pytest.mark.cluster
-def test_a_master_that_does_not_run_is_told() -> None:
+def test_a_master_that_does_not_run_is_reported() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"spark://127.0.0.1:{free.getsockname()[1]}"
@@ -447,7 +447,7 @@ for arguments in ({}, {"master": "local[1]", "app_name": "mine"}):
 
 
 @pytest.mark.cluster
-def test_what_spark_submit_was_told_holds_where_the_arguments_say_nothing(
+def test_options_of_spark_submit_hold_where_the_arguments_say_nothing(
     runtime: Runtimes, tmp_path: Path
 ) -> None:
     script = tmp_path / "submitted.py"

@@ -35,7 +35,9 @@ def silent() -> Iterator[int]:
 
 @connect
 @pytest.mark.parametrize("option", ["use_ssl=true", "token=hidden"])
-def test_who_asks_a_server_without_tls_for_it_is_told_so(place: Place, option: str) -> None:
+def test_a_request_for_tls_to_a_server_without_it_is_an_error_that_says_so(
+    place: Place, option: str
+) -> None:
     assert place.server is not None
     began = time.monotonic()
 
@@ -47,7 +49,7 @@ def test_who_asks_a_server_without_tls_for_it_is_told_so(place: Place, option: s
     assert "hidden" not in str(caught.value)
 
 
-def test_who_finds_something_else_at_a_port_is_told_so(silent: int) -> None:
+def test_a_port_with_another_service_is_an_error_that_says_so(silent: int) -> None:
     began = time.monotonic()
 
     with pytest.raises(SessionStartError, match=rf"(?s)not as a Spark Connect server.*{silent}"):
@@ -56,7 +58,7 @@ def test_who_finds_something_else_at_a_port_is_told_so(silent: int) -> None:
     assert time.monotonic() - began < LIMIT_S
 
 
-def test_the_address_of_a_server_is_no_master() -> None:
+def test_the_address_of_a_server_is_refused_as_a_master() -> None:
     with pytest.raises(SessionStartError, match="give it as remote") as caught:
         check_master("sc://127.0.0.1:15002/;token=hidden")
     assert "hidden" not in str(caught.value)
@@ -80,7 +82,7 @@ def test_a_server_is_asked_for_its_version_and_keeps_nothing_of_it(place: Place)
 
 @pytest.mark.cluster
 @pytest.mark.filterwarnings("ignore:.RETRIES_EXCEEDED.:UserWarning")  # PySpark's
-def test_a_server_that_is_killed_while_a_flow_is_read_is_told_of(
+def test_a_server_that_is_killed_while_a_flow_is_read_is_reported(
     runtime: Runtimes,
 ) -> None:
     server = ConnectServer(runtime("killed"), "local[2]")
@@ -100,7 +102,7 @@ def test_a_server_that_is_killed_while_a_flow_is_read_is_told_of(
 
 
 @connect
-def test_what_a_session_that_has_ended_is_used_for_says_so(place: Place, drop: Drop) -> None:
+def test_each_use_of_a_session_that_has_ended_says_so(place: Place, drop: Drop) -> None:
     assert place.server is not None
     with session(remote=place.server.url) as spark:
         rows = from_dataframe(spark.range(3))
@@ -126,7 +128,9 @@ def test_what_a_session_that_has_ended_is_used_for_says_so(place: Place, drop: D
 
 
 @connect
-def test_what_is_cancelled_or_too_large_to_send_is_told_with_the_way_out(place: Place) -> None:
+def test_a_job_that_is_cancelled_or_too_large_to_send_is_reported_with_the_way_out(
+    place: Place,
+) -> None:
     assert place.server is not None
     large = os.urandom(140_000_000)  # which nothing makes smaller
     with session(remote=place.server.url) as spark:

@@ -83,7 +83,7 @@ def threads() -> list[str]:
 
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("wait", WAITING.values(), ids=WAITING)
-def test_who_waits_for_a_slot_gets_one(
+def test_a_job_that_waits_for_a_slot_gets_one(
     slots: SparkSession, wait: Callable[[SparkSession], None]
 ) -> None:
     wait(slots)
@@ -143,7 +143,7 @@ def opened(server: ConnectServer) -> Iterator[SparkSession]:
     "wait",
     [pytest.param(wait, id=name) for name, wait in WAITING.items() if "stream" not in name],
 )
-def test_who_waits_for_a_slot_of_a_server_gets_one(
+def test_a_job_that_waits_for_a_slot_of_a_server_gets_one(
     client: SparkSession, wait: Callable[[SparkSession], None]
 ) -> None:
     wait(client)

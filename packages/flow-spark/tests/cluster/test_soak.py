@@ -194,7 +194,7 @@ def test_a_slow_subscriber_holds_micro_batches_back_and_memory_stays_flat(
     assert {what: rate for what, rate in grown.items() if rate > LIMITS[what]} == {}
 
 
-def test_what_grows_is_seen_through_what_only_goes_up_and_down() -> None:
+def test_growth_is_distinguished_from_ups_and_downs() -> None:
     """300 samples of one second each: as large as what is measured, and as uneven."""
     rng = random.Random(7)
     flat = [(float(at), 100 + rng.gauss(0, 5) + 30 * (at % 50 == 0)) for at in range(300)]

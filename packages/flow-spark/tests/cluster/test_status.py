@@ -34,7 +34,7 @@ def gated(place: Place, folder: Path) -> Flow[int]:
     return flow.range(4).pipe(on_spark(place.spark, partitions=4)).map(work)
 
 
-def test_finished_tasks_are_told_while_a_job_has_given_nothing_yet(
+def test_finished_tasks_are_reported_while_a_job_has_given_nothing_yet(
     place: Place, tmp_path: Path
 ) -> None:
     table = to_arrow(limit=None, schema="n long")

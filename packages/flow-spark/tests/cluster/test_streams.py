@@ -63,7 +63,7 @@ def no_query(place: Place, within_s: float = TIMEOUT_S) -> bool:
 
 
 @pytest.mark.cluster
-def test_a_stream_gives_the_rows_of_all_micro_batches_and_goes_on_where_its_checkpoint_is(
+def test_a_stream_gives_the_rows_of_all_micro_batches_and_resumes_at_its_checkpoint(
     place: Place, drop: Drop, tmp_path: Path, committed: Committed
 ) -> None:
     drop.put(range(1000))
@@ -156,7 +156,7 @@ def test_a_micro_batch_whose_action_failed_comes_again_and_one_that_was_done_doe
     assert (calls, sums) == ([0, 1, 1], [3, 3])
 
 
-def test_what_a_stage_raises_arrives_as_itself_and_ends_the_query(
+def test_an_error_of_a_stage_arrives_as_itself_and_ends_the_query(
     place: Place, drop: Drop, tmp_path: Path, committed: Committed
 ) -> None:
     drop.put([0])

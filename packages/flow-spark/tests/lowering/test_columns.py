@@ -54,7 +54,9 @@ def plan_of(df: DataFrame) -> str:
 
 
 @pytest.mark.parametrize("condition", ["number > 17", "a column"])
-def test_where_keeps_the_rows_for_which_it_is_true(df: DataFrame, condition: str) -> None:
+def test_the_condition_of_where_keeps_the_rows_for_which_it_is_true(
+    df: DataFrame, condition: str
+) -> None:
     given = col("number") > 17 if condition == "a column" else condition
 
     found = from_dataframe(df, as_=Pair).pipe(where(given)).map(lambda pair: pair.text)
@@ -106,7 +108,7 @@ def test_select_makes_other_columns(df: DataFrame) -> None:
         (dict, "scalar", 1),
     ],
 )
-def test_what_an_item_is_after_select(
+def test_an_item_after_select_has_the_requested_type(
     df: DataFrame, before: Any, after: Any, expected: object
 ) -> None:
     given = df.select("number") if before == "scalar" else df
@@ -148,7 +150,7 @@ def test_items_of_this_process_have_no_columns(spark: SparkSession) -> None:
             items.pipe(where("id > 1"))
 
 
-def test_a_function_of_an_item_is_no_condition() -> None:
+def test_a_function_of_an_item_is_refused_as_a_condition() -> None:
     with pytest.raises(TypeError, match=r"belongs into filter\(\)"):
         where(lambda item: item)  # type: ignore[arg-type]  # that is the test
     with pytest.raises(TypeError, match=r"belongs into map\(\)"):

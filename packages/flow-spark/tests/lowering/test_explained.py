@@ -35,7 +35,7 @@ def test_partitions_have_their_part_and_this_process_combines(spark: SparkSessio
     ]
 
 
-def test_what_spark_itself_does_is_no_boundary(spark: SparkSession) -> None:
+def test_a_step_that_spark_itself_does_is_not_a_boundary(spark: SparkSession) -> None:
     from pyspark.sql.functions import col
 
     made = (
@@ -53,7 +53,7 @@ def test_what_spark_itself_does_is_no_boundary(spark: SparkSession) -> None:
     ]
 
 
-def test_what_needs_no_python_is_of_spark_itself(spark: SparkSession) -> None:
+def test_a_stage_that_needs_no_python_is_done_by_spark_itself(spark: SparkSession) -> None:
     rows = from_dataframe(spark.range(10))
 
     assert told(rows.take(2))[0] == "absorbed by Spark itself over from_dataframe(id): take"

@@ -107,11 +107,11 @@ def test_different_keys_mostly_have_different_hashes() -> None:
     assert len({stable_hash(key) for key in keys}) > 490
 
 
-def test_what_is_not_known_has_one_hash_for_all() -> None:
+def test_objects_of_an_unknown_type_have_the_same_hash() -> None:
     assert stable_hash(Odd()) == stable_hash(Odd())
 
 
-def test_what_is_no_number_has_one_hash_too() -> None:
+def test_nan_has_one_hash_too() -> None:
     assert stable_hash(float("nan")) == stable_hash(float("nan")) == 0
 
 

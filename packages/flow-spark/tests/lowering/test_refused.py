@@ -64,7 +64,7 @@ def test_a_stage_runs_where_its_record_says(spec: OperatorSpec) -> None:
 @pytest.mark.parametrize(
     "spec", [spec for spec in SPECS if spec.kind is Kind.BOUNDARY], ids=lambda spec: spec.name
 )
-def test_what_is_no_stage_is_refused_where_its_record_says(
+def test_an_operator_that_is_not_a_stage_is_refused_where_its_record_says(
     spark: SparkSession, spec: OperatorSpec
 ) -> None:
     made: Operator[int, Flow[int]] = Operator(spec.name, lambda before: before.hide(), "other")

@@ -87,7 +87,7 @@ def test_each_key_comes_once_from_many_partitions(spark: SparkSession) -> None:
         (lambda f: f.filter(lambda n: n < 0).distinct().count(), "n int", [(0,)]),
     ],
 )
-def test_what_stays_on_the_cluster_stays_divided(
+def test_a_flow_that_stays_on_the_cluster_stays_divided(
     spark: SparkSession, build: Callable[[Any], Any], schema: str, expected: list[Any]
 ) -> None:
     there = build(flow.range(100).pipe(on_spark(spark, partitions=3)))
@@ -141,7 +141,7 @@ def test_the_fullest_partition_behind_a_shuffle_holds_little_more_than_its_share
     assert max(sizes) <= 1.2 * 500
 
 
-def test_shares_are_even_where_adaptive_execution_begins_with_a_number_of_its_own(
+def test_shares_are_even_where_adaptive_execution_begins_with_another_number(
     spark: SparkSession,
 ) -> None:
     begins = {
@@ -163,7 +163,7 @@ def test_distinct_items_come_before_the_end_of_all(spark: SparkSession) -> None:
     assert len(list(endless.map(lambda n: n % 1000).distinct().take(20))) == 20
 
 
-def test_the_order_of_keys_is_no_order(spark: SparkSession) -> None:
+def test_the_order_of_keys_does_not_count_as_an_order(spark: SparkSession) -> None:
     counted = flow.range(10).pipe(on_spark(spark)).count_by_key(str)
 
     with pytest.raises(OrderedOperatorError, match="pairwise"):
@@ -179,7 +179,7 @@ def test_on_a_declared_order_nothing_is_shuffled(spark: SparkSession) -> None:
     assert list(counted.pairwise()) == [(0, 1), (1, 2)]
 
 
-def test_what_cannot_be_sent_is_named(spark: SparkSession) -> None:
+def test_an_object_that_cannot_be_sent_is_named(spark: SparkSession) -> None:
     import threading
 
     lock = threading.Lock()
@@ -192,7 +192,7 @@ def test_what_cannot_be_sent_is_named(spark: SparkSession) -> None:
         list(flow.range(10).pipe(on_spark(spark)).count_by_key(key))
 
 
-def test_what_a_function_raises_before_the_shuffle_arrives(spark: SparkSession) -> None:
+def test_an_error_of_a_function_before_the_shuffle_arrives(spark: SparkSession) -> None:
     def key(n: int) -> int:
         return 10 // (n - 5)
 

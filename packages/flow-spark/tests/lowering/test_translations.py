@@ -133,7 +133,7 @@ def test_without_a_translation_it_runs_in_one_place(
     assert names(made) == ("", "span")
 
 
-def test_what_is_no_translation_is_refused_with_its_origin(install: Install) -> None:
+def test_an_invalid_translation_is_refused_with_its_origin(install: Install) -> None:
     made = flow.range(10).pipe(install("wrong").span())
 
     with pytest.raises(PluginError, match=r"'span' of acme_span made no Translation .* but 42"):

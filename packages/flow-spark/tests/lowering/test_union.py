@@ -62,7 +62,7 @@ def test_each_flow_has_its_stages_and_those_behind_count_for_all(spark: SparkSes
     assert sorted(united.distinct()) == [-2, -1, 0, 1, 2, 3, 100]
 
 
-def test_partitions_that_spark_reads_in_one_task_are_told_apart(spark: SparkSession) -> None:
+def test_partitions_that_spark_reads_in_one_task_are_distinguished(spark: SparkSession) -> None:
     """Of DataFrames with one partition each, Spark's union makes one task."""
     united = union(*(placed(spark, 50, 1).map(str) for _ in range(3)))
 
@@ -113,7 +113,7 @@ def test_dataframes_that_are_read_alike_are_united_by_catalyst(spark: SparkSessi
     assert df.count() == 7
 
 
-def test_what_comes_of_stages_is_united_on_the_cluster(spark: SparkSession) -> None:
+def test_results_of_stages_are_united_on_the_cluster(spark: SparkSession) -> None:
     united = union(placed(spark, 3).map(str), placed(spark, 2).map(str))
 
     df = united.map(lambda text: text + "!").pipe(to_dataframe(schema="text string"))
@@ -139,7 +139,7 @@ def test_it_has_no_order(spark: SparkSession) -> None:
         list(union(placed(spark, 3, 1), placed(spark, 3, 1)).pairwise())
 
 
-def test_what_cannot_be_united(spark: SparkSession, tmp_path: Path) -> None:
+def test_flows_that_cannot_be_united_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     here: Any = flow.range(3)
     with pytest.raises(TypeError, match="on_spark"):
         union(placed(spark, 3), here)

@@ -147,7 +147,7 @@ def test_a_micro_batch_whose_sink_failed_comes_again_and_is_written_once(
 
 
 @WITH_LIMITS
-def test_what_is_no_stream_and_what_is_no_sink_is_refused(
+def test_a_flow_that_is_not_a_stream_and_a_value_that_is_not_a_sink_are_refused(
     spark: SparkSession, stream: DataFrame
 ) -> None:
     with pytest.raises(ValueError, match="at least one"):

@@ -93,7 +93,7 @@ class TestStates:
         assert found == [("a", 11), ("b", 2), ("a", 14)]
         assert kept == {"a": (14, 0), "b": (2, 0)}
 
-    def test_each_key_has_a_seed_of_its_own(self) -> None:
+    def test_each_key_has_a_separate_seed(self) -> None:
         def append(items: list[int], item: int) -> list[int]:
             items.append(item)
             return items
@@ -113,7 +113,7 @@ class TestStates:
             ("a", 6),
         ]
 
-    def test_a_key_that_had_no_items_for_too_long_begins_anew(self) -> None:
+    def test_a_key_that_had_no_items_for_too_long_begins_again(self) -> None:
         timed = states(timeout_ms=100, on_timeout=lambda key, state: -state)
         kept: dict[Any, tuple[Any, int]] = {}
 
@@ -169,7 +169,7 @@ def ended(spark: SparkSession) -> bool:
 
 @WITH_LIMITS
 @pytest.mark.spark
-def test_states_go_on_through_micro_batches_and_restarts(
+def test_states_continue_through_micro_batches_and_restarts(
     spark: SparkSession, facts: DataFrame, tmp_path: Path
 ) -> None:
     found: list[tuple[int, list[Any]]] = []
@@ -251,7 +251,7 @@ def until(condition: Callable[[], bool]) -> bool:
 @WITH_LIMITS
 @pytest.mark.spark
 @pytest.mark.cluster
-def test_what_a_function_raises_is_named_by_the_error_of_the_query(
+def test_an_error_of_a_function_is_named_by_the_error_of_the_query(
     spark: SparkSession, facts: DataFrame
 ) -> None:
     rows = from_stream(facts, as_=Fact, trigger="available-now")
@@ -266,7 +266,7 @@ def test_what_a_function_raises_is_named_by_the_error_of_the_query(
 
 @WITH_LIMITS
 @pytest.mark.spark
-def test_what_cannot_have_states_is_refused(spark: SparkSession, facts: DataFrame) -> None:
+def test_a_flow_that_cannot_have_states_is_refused(spark: SparkSession, facts: DataFrame) -> None:
     import threading
 
     lock = threading.Lock()

@@ -78,7 +78,7 @@ class TestSegments:
             SpoolPosition(2, 4),
         )
 
-    def test_what_is_committed_is_removed_and_still_counted(self, tmp_path: Path) -> None:
+    def test_committed_segments_are_removed_and_still_counted(self, tmp_path: Path) -> None:
         spool = Segments.made(tmp_path / "spool", INTS)
         end = spool.append(batch(1, 2, 3), INTS, spool.end())
         end = spool.append(batch(4), INTS, end)
@@ -101,7 +101,7 @@ class TestSegments:
         with pytest.raises(SpoolError, match="segments 0 to 1"):
             spool.between(0, 2)
 
-    def test_a_half_written_segment_is_none(self, tmp_path: Path) -> None:
+    def test_a_half_written_segment_does_not_count(self, tmp_path: Path) -> None:
         spool = Segments.made(tmp_path / "spool", INTS)
         (spool.folder / "abc.part").write_bytes(b"half")
 
@@ -115,7 +115,9 @@ class TestSegments:
         assert not list(tmp_path.glob("*.part"))
 
     @pytest.mark.parametrize("side", ["writer", "reader"])
-    def test_who_opens_it_too_does_not_disturb_who_writes(self, side: str, tmp_path: Path) -> None:
+    def test_opening_a_spool_a_second_time_does_not_disturb_its_writer(
+        self, side: str, tmp_path: Path
+    ) -> None:
         """A second `stream_source` of a spool is refused, and the first one goes on."""
         spool = Segments.made(tmp_path / "spool", INTS)
         lock: Lock = getattr(spool, side)
@@ -191,7 +193,7 @@ def test_a_flow_is_streamed_to_its_end(spark: SparkSession, tmp_path: Path) -> N
 
 
 @spark_test
-def test_a_restart_goes_on_without_loss_and_without_duplicates(
+def test_a_restart_continues_without_loss_and_without_duplicates(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     asked: list[int] = []
@@ -280,7 +282,7 @@ def test_a_segment_that_does_not_fill_up_is_not_kept_waiting(
 
 @spark_test
 @pytest.mark.cluster
-def test_what_the_flow_fails_with_ends_the_query_after_what_came_before(
+def test_an_error_of_the_flow_ends_the_query_after_the_items_before_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     good = False

@@ -150,7 +150,7 @@ class TestFeeder:
         assert (asked, spool.end().items) == ([0, 7], 9)
         lock.release()
 
-    def test_what_was_taken_when_the_reader_leaves_is_kept(
+    def test_items_taken_when_the_reader_leaves_are_kept(
         self, session: Session, spool: Segments
     ) -> None:
         publisher = TestPublisher[int]()
@@ -189,7 +189,7 @@ class TestFeeder:
         assert until(lambda: other.acquire(0))
         other.release()
 
-    def test_those_who_begin_together_make_one_spool(self, tmp_path: Path) -> None:
+    def test_threads_that_begin_together_make_one_spool(self, tmp_path: Path) -> None:
         for turn in range(20):  # in most of them, one removed what another one wrote
             folder = tmp_path / str(turn)
             together = threading.Barrier(6)
@@ -201,7 +201,7 @@ class TestFeeder:
             with ThreadPoolExecutor(6) as threads:
                 assert len(set(threads.map(made, range(6)))) == 1
 
-    def test_who_opens_a_spool_leaves_what_the_other_side_is_about_to_write(
+    def test_opening_a_spool_keeps_the_file_that_the_other_side_is_about_to_write(
         self, spool: Segments
     ) -> None:
         part = spool.folder / f"{0:016}.part"
@@ -234,7 +234,7 @@ class TestReader:
             batch: Any = pyarrow.record_batch([numbers], schema=INTS.arrow)
             spool.append([batch], INTS.arrow, spool.end())
 
-    def test_a_micro_batch_has_at_most_so_many_segments(self, spool: Segments) -> None:
+    def test_a_micro_batch_has_at_most_the_given_number_of_segments(self, spool: Segments) -> None:
         self.put(spool, [1], [2, 3], [4])
         made = reader(spool)
 

@@ -88,7 +88,7 @@ class TestIntake:
         thread.join(TIMEOUT_S)
         assert (intake.told() or "").startswith("ZeroDivisionError")
 
-    def test_cancelling_ends_whoever_waits(self) -> None:
+    def test_cancelling_ends_a_waiting_thread(self) -> None:
         intake, thread = self.started(flow.never(), 10)
 
         intake.cancel()

@@ -157,7 +157,7 @@ def test_a_stream_is_not_written_as_if_it_had_an_end(spark: SparkSession, tmp_pa
             rows.pipe(sink)
 
 
-def test_what_is_too_much_for_the_memory_goes_through_a_private_spool(
+def test_rows_that_are_too_many_for_the_memory_go_through_a_private_spool(
     spark: SparkSession, tmp_path: Path, tiny: None
 ) -> None:
     modes: list[int] = []
@@ -212,7 +212,7 @@ def test_a_spool_where_only_spark_writes_is_removed(
     assert list((tmp_path / "in").iterdir()) == []
 
 
-def test_what_goes_to_spark_waits_in_private_files(
+def test_items_that_go_to_spark_wait_in_private_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -254,7 +254,7 @@ def test_all_types_come_through_memory_and_through_files(
 
 
 @pytest.mark.parametrize(("rows", "in_files"), [(10_000, False), (200_000, True)])
-def test_what_is_more_than_a_few_thousand_rows_goes_through_a_file_if_there_is_a_place(
+def test_more_than_a_few_thousand_rows_go_through_a_file_if_there_is_a_place(
     spark: SparkSession, tmp_path: Path, rows: int, in_files: bool
 ) -> None:
     df = flow.range(rows).pipe(to_dataframe(spark, schema=int, spool=tmp_path))
@@ -405,7 +405,7 @@ def test_a_cancelled_subscriber_keeps_no_columns(spark: SparkSession, tmp_path: 
     assert pa.total_allocated_bytes() - before < 2**10
 
 
-def test_a_subscriber_whose_publisher_fails_writes_nothing(
+def test_a_subscriber_with_a_publisher_that_fails_writes_nothing(
     spark: SparkSession, tmp_path: Path, tiny: None
 ) -> None:
     failed = ValueError("no")
@@ -492,7 +492,9 @@ def test_a_second_subscription_is_cancelled(spark: SparkSession, tmp_path: Path)
     subscriber.cancel()
 
 
-def test_a_flow_with_threads_of_its_own_is_written_too(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_flow_that_runs_in_another_thread_is_written_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     subscriber = WriteSubscriber(spark, "csv", tmp_path / "out", schema=int)
     with ThreadPoolExecutor(1) as pool:
         pool.submit(lambda: flow.range(10).subscribe(subscriber)).result(TIMEOUT_S)

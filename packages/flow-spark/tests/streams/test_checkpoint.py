@@ -110,7 +110,7 @@ class TestWithoutAName:
         with pytest.raises(CheckpointConflictError, match=rf"it reads '.*', not '.*{other}'"):
             list(from_stream(there.stream(spark), **settings))
 
-    def test_another_process_goes_on_though_a_function_was_edited(
+    def test_another_process_continues_though_a_function_was_edited(
         self, spark: SparkSession, drop: Drop, tmp_path: Path
     ) -> None:
         drop.put([1])

@@ -86,7 +86,7 @@ def test_both_ends_work_out_the_same_secrets_and_each_micro_batch_has_its_own(
     assert len(one.query) == len(listener.target.query)
 
 
-def test_who_cannot_prove_to_be_of_the_query_is_not_let_in(
+def test_a_connection_that_cannot_prove_to_be_of_the_query_is_refused(
     pool: ThreadPoolExecutor, listener: BatchListener
 ) -> None:
     def strangers() -> list[str]:
@@ -109,7 +109,7 @@ def test_who_cannot_prove_to_be_of_the_query_is_not_let_in(
 
 
 @pytest.mark.parametrize("reported", [False, True])
-def test_a_query_whose_subscriber_goes_is_told_that_nobody_consumes_the_micro_batch(
+def test_a_query_whose_subscriber_leaves_learns_that_its_micro_batch_has_no_consumer(
     pool: ThreadPoolExecutor, listener: BatchListener, reported: bool
 ) -> None:
     def query() -> None:
@@ -131,7 +131,7 @@ def test_a_query_whose_subscriber_goes_is_told_that_nobody_consumes_the_micro_ba
         running.result(TIMEOUT_S)
 
 
-def test_a_subscriber_whose_query_goes_hears_of_it(
+def test_a_subscriber_is_notified_when_its_query_leaves(
     pool: ThreadPoolExecutor, listener: BatchListener
 ) -> None:
     running = pool.submit(lambda: Handover(listener.target, 5).close())
@@ -145,7 +145,7 @@ def test_a_subscriber_whose_query_goes_hears_of_it(
     line.close()
 
 
-def test_closing_wakes_who_waits_for_a_micro_batch(pool: ThreadPoolExecutor) -> None:
+def test_closing_wakes_a_thread_that_waits_for_a_micro_batch(pool: ThreadPoolExecutor) -> None:
     listener = BatchListener(HOST, HOST)
     waiting = pool.submit(listener.next_line)
 

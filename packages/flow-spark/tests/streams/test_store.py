@@ -54,7 +54,7 @@ def test_the_numbers_of_an_earlier_version_are_known(tmp_path: Path) -> None:
     store.close()
 
 
-def test_subscribers_and_queries_have_numbers_of_their_own(store: SqliteBatchStore) -> None:
+def test_subscribers_and_queries_have_separate_numbers(store: SqliteBatchStore) -> None:
     assert begun(store, 0)
     assert begun(store, 0, who="you")
     assert begun(store, 0, query="another checkpoint")

@@ -66,16 +66,14 @@ def test_a_stream_gives_the_rows_of_all_micro_batches_through_its_stages(
     assert stopped(spark)
 
 
-def test_what_is_counted_over_a_stream_is_counted_over_all_micro_batches(
-    spark: SparkSession, drop: Drop
-) -> None:
+def test_a_count_over_a_stream_counts_all_micro_batches(spark: SparkSession, drop: Drop) -> None:
     drop.put(range(10))
     drop.put(range(5))
 
     assert list(from_stream(drop.stream(spark), trigger="available-now").count()) == [15]
 
 
-def test_a_restart_goes_on_where_the_checkpoint_is(
+def test_a_restart_continues_at_the_checkpoint(
     spark: SparkSession, drop: Drop, tmp_path: Path
 ) -> None:
     rows = from_stream(
@@ -104,7 +102,7 @@ def test_a_micro_batch_that_was_being_read_when_the_flow_was_cancelled_comes_aga
 
 
 @pytest.mark.parametrize("trigger", ["available-now", None])
-def test_a_flow_whose_checkpoint_another_one_takes_is_told_so(
+def test_a_flow_fails_with_a_conflict_when_another_one_takes_its_checkpoint(
     spark: SparkSession, drop: Drop, tmp_path: Path, trigger: str | None
 ) -> None:
     drop.put([1, 2])
@@ -125,7 +123,7 @@ def test_a_flow_whose_checkpoint_another_one_takes_is_told_so(
     assert stopped(spark)
 
 
-def test_a_taken_checkpoint_is_told_of_though_spark_lists_the_new_query_late(
+def test_a_taken_checkpoint_is_reported_though_spark_lists_the_new_query_late(
     spark: SparkSession, drop: Drop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drop.put([1])
@@ -195,7 +193,7 @@ def test_a_query_that_is_stopped_waits_for_the_action_at_work(
     assert [batch.items for batch in subscriber.items] == [2]
 
 
-def test_a_flow_whose_query_is_stopped_is_told_so(
+def test_a_flow_fails_with_a_message_when_its_query_is_stopped(
     spark: SparkSession, drop: Drop, tmp_path: Path
 ) -> None:
     drop.put([1, 2])
@@ -267,7 +265,7 @@ def test_an_action_is_called_for_a_micro_batch_that_is_requested_and_not_before(
     assert subscriber.completed
 
 
-def test_what_an_action_does_not_read_is_skipped(spark: SparkSession, drop: Drop) -> None:
+def test_items_that_an_action_does_not_read_are_skipped(spark: SparkSession, drop: Drop) -> None:
     drop.put(range(1000))
     drop.put([1])
     firsts: list[int] = []
@@ -293,7 +291,7 @@ def test_a_stream_stays_on_the_cluster_as_a_streaming_dataframe(
     assert sorted(row.n for row in spark.read.parquet(str(tmp_path / "out")).collect()) == [10, 20]
 
 
-def test_who_writes_at_the_end_refuses_a_stream_that_has_none(
+def test_a_subscriber_that_writes_at_the_end_refuses_a_stream_without_an_end(
     spark: SparkSession, drop: Drop, tmp_path: Path
 ) -> None:
     drop.put([1])
@@ -371,7 +369,7 @@ def test_the_scheduler_pool_of_a_thread_holds_for_its_stream(
         assert pool.submit(asked).result(TIMEOUT_S) == ["a pool"] * 2
 
 
-def test_what_makes_no_sense_on_a_stream_is_refused_at_once(
+def test_operators_that_make_no_sense_on_a_stream_are_refused_at_once(
     spark: SparkSession, drop: Drop
 ) -> None:
     stream = drop.stream(spark)
