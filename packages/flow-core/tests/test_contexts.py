@@ -44,7 +44,7 @@ PLACE: ContextVar[str] = ContextVar("place", default="nowhere")
 
 @pytest.fixture(autouse=True)
 def as_ada() -> Iterator[None]:
-    """The tests run as Ada, other threads as nobody."""
+    """The tests run as Ada, other threads as "nobody"."""
     token = USER.set("Ada")
     yield
     USER.reset(token)
@@ -55,7 +55,7 @@ def user(_: object) -> str:
 
 
 def in_thread(function: Any, *args: Any) -> None:
-    """Run in another thread, which has a context of its own, to the end."""
+    """Run in another thread, which has a separate context, to the end."""
     race(lambda: function(*args))
 
 

@@ -19,7 +19,7 @@ from flow_testing import TestPublisher, TestSubscriber, observe, race
 
 
 class FailureError(Exception):
-    """What the flows of this module fail with."""
+    """The exception with which the flows of this module fail."""
 
 
 def failing(_: object) -> int:
@@ -27,7 +27,7 @@ def failing(_: object) -> int:
 
 
 def trace(error: BaseException) -> list[str]:
-    """The lines of the note that tells of the assembly."""
+    """The lines of the note about the assembly."""
     all_notes: list[str] = getattr(error, "__notes__", [])
     notes = [note for note in all_notes if "was assembled from" in note]
     assert len(notes) == 1, notes
@@ -35,7 +35,7 @@ def trace(error: BaseException) -> list[str]:
 
 
 def steps(error: BaseException) -> list[str]:
-    """What the note lists, without the places."""
+    """The entries that the note lists, without the places."""
     return [line.strip().partition(", at ")[0] for line in trace(error)[1:]]
 
 

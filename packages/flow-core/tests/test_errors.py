@@ -97,7 +97,7 @@ def test_of_operators_in_a_row_only_the_downstream_of_the_last_gets_the_error(
 
 
 class Refusing(Owned):
-    """Leaves another subscriber, for the error that it is told."""
+    """Leaves another subscriber, for the error that it gets."""
 
     def on_error(self, error: BaseException, /) -> None:
         super().on_error(error)

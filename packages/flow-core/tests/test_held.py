@@ -1,4 +1,4 @@
-"""In debug mode, what holds an event loop for long is named; otherwise nobody looks."""
+"""In debug mode, a function that holds an event loop for long is named; otherwise not."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from flow_testing import TIMEOUT_S, Drops, observe, recorded_drops
 
 @pytest.fixture
 def no_recording(drops: Drops) -> Iterator[None]:
-    """As in a user's program, where nobody has added a function."""
+    """As in a user's program, where no function has been added."""
     functions: dict[Hook[Any], dict[str, Any]] = {
         hook: dict(hook._functions) for hook in (hooks.dropped_errors, hooks.dropped_items)
     }
@@ -330,7 +330,7 @@ def test_assembly_hooks_work_in_every_thread_and_do_not_hide_each_others_flows()
 
 @final
 class Counting(CoreSubscriber[Any]):
-    """What a hook puts before a subscriber, to count its items."""
+    """The subscriber that a hook puts before another one, to count its items."""
 
     def __init__(self, downstream: CoreSubscriber[Any]) -> None:
         self.downstream = downstream

@@ -1,4 +1,4 @@
-"""What `import flow_core` imports, and when."""
+"""The modules that `import flow_core` imports, and when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flow_core import sources
 
 
 def run(code: str) -> str:
-    """What a fresh interpreter prints."""
+    """The output of a fresh interpreter."""
     command = (sys.executable, "-c", code)
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

@@ -352,7 +352,7 @@ def test_a_serialized_flow_tells_what_waits() -> None:
 
 
 class Foreign:
-    """A subscription that tells nothing about itself."""
+    """A subscription that shows nothing of itself."""
 
     def request(self, n: int, /) -> None: ...
 

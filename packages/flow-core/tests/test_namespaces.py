@@ -1,4 +1,4 @@
-"""Methods of a package of its own, under its name."""
+"""Methods of another package, under its name."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def collections() -> Iterator[Callable[[], int]]:
-    """How often Python's collector has run since the test began, with its usual threshold.
+    """The number of runs of Python's collector since the test began, with its usual threshold.
 
     It looks at what there is after 700 new objects, and now and then at all of a large process.
     """

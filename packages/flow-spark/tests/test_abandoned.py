@@ -1,4 +1,4 @@
-"""A task that nobody wants any more ends, even if it hangs in a function."""
+"""A task that is no longer wanted ends, even if it hangs in a function."""
 
 from __future__ import annotations
 

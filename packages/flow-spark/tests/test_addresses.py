@@ -1,4 +1,4 @@
-"""Where tasks are told to find the driver."""
+"""The address at which tasks find the driver."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_session_may_say_where_the_driver_is(kind: Any) -> None:
 def test_an_address_of_another_machine_is_advertised_and_all_local_ones_are_bound(
     kind: Any,
 ) -> None:
-    """Whoever forwards ports, or translates addresses, says which one leads here."""
+    """A user that forwards ports, or translates addresses, says which one leads here."""
     elsewhere = "203.0.113.7"  # an address for documentation, which no machine has
     session = kind({"spark.flow.driver.host": elsewhere})
 

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster's Python is found in what a failed job says, with the way out."""
+"""A fault of a cluster's Python is found in the message of a failed job, with the way out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a call that Spark does not answer, or answers while it ends."""
+"""The error of a call that Spark does not answer, or answers while it ends."""
 
 from __future__ import annotations
 

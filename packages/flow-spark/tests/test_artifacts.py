@@ -21,7 +21,7 @@ def own_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def folder_in(root: Path, *, price: int) -> Path:
-    """What a session has sent: a module, and a zip with another."""
+    """The files that a session has sent: a module, and a zip with another."""
     folder = root / str(uuid.uuid4())
     folder.mkdir()
     (folder / "flow_sent.py").write_text(f"PRICE = {price}")

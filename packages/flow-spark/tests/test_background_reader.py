@@ -1,4 +1,4 @@
-"""Who reads what tasks send: the consumer, or the background reader while others want slots."""
+"""The reader of what tasks send: the consumer, or the background reader while others want slots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BLOCK = "x" * 200_000
 def task(
     target: Target, partition: int, items: list[object], attempt: int = 0
 ) -> Future[tuple[int, int]]:
-    """Sends each of `items` as a batch of its own; done when the driver has taken them all."""
+    """Sends each of `items` as a separate batch; done when the driver has taken them all."""
     future: Future[tuple[int, int]] = Future()
 
     def run() -> None:
@@ -250,7 +250,7 @@ def test_tasks_leave_if_there_is_no_room_and_others_continue_behind_them(
 
 
 def test_tasks_that_have_not_been_greeted_leave_too(job: Job) -> None:
-    """They connected when there was no room, so that nobody looked."""
+    """They connected when there was no room, so that they were not looked at."""
     address = (job.receiver.target.host, job.receiver.target.port)
     with socket.create_connection(address) as known, ExitStack() as stack:
         job.receiver.take_in(0.1)
@@ -329,7 +329,7 @@ def test_a_relief_that_fails_says_so_to_the_consumer(
 
 
 class Wire:
-    """Stands for `Reception`: nobody connects, and whoever waits does so until it is woken."""
+    """Stands for `Reception`: no task connects, and a thread waits until it is woken."""
 
     port = 1
     target: object = None
@@ -353,7 +353,7 @@ class Wire:
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., BatchReceiver]:
-    """Receivers for which so many batches are there to be read, with room for so many bytes."""
+    """Receivers with this number of batches to be read, and room for this number of bytes."""
     wires: dict[int, deque[Batch]] = {}
     monkeypatch.setattr(receiving, "Reception", Wire)
     monkeypatch.setattr(
@@ -380,7 +380,7 @@ explored = pytest.mark.interleave
 
 
 def numbers(receiver: BatchReceiver, most: int = 9) -> Iterator[int]:
-    """The batches that come, at most so many."""
+    """The batches that come, at most `most`."""
     for _ in range(most):
         batch = receiver.next_batch()
         if batch is None:

@@ -1,4 +1,4 @@
-"""Batches that nobody has asked for yet: their order, their bounds, and where they are kept."""
+"""Batches that are not requested yet: their order, their bounds, and where they are kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def small(**options: object) -> Backlog:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where files are."""
+    """The folder of the files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 

@@ -32,7 +32,7 @@ def receiver() -> Iterator[BatchReceiver]:
 
 
 def background(function: Callable[[], T]) -> Future[T]:
-    """Run `function` in a thread of its own."""
+    """Run `function` in a separate thread."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -92,12 +92,12 @@ def pump(receiver: BatchReceiver, until: Callable[[], bool]) -> None:
 
 
 def idle(receiver: BatchReceiver) -> bool:
-    """Whether no task is connected."""
+    """Return whether no task is connected."""
     return receiver.statistics().connections == 0
 
 
 def finish(receiver: BatchReceiver, *tasks: tuple[int, int, Future[tuple[int, int]]]) -> None:
-    """What the job does when its tasks are through: report what each of them has counted."""
+    """Report what each task has counted, as the job does when its tasks are through."""
 
     def job() -> None:
         results = [
@@ -263,7 +263,7 @@ def test_a_later_attempt_fences_the_earlier_one(receiver: BatchReceiver) -> None
 
 
 def killed(target: Target, go_on: threading.Event) -> None:
-    """The first attempt at partition 0, which sends 1, and is cut off when it is told to go on."""
+    """The first attempt at partition 0, which sends 1, and is cut off when `go_on` is set."""
     with closing(Push(target, 0, 10)) as push:
         send(push, 1)
         assert go_on.wait(TIMEOUT_S)
@@ -442,7 +442,7 @@ def test_only_the_counts_of_the_job_are_believed(
 
 
 def test_a_paused_reader_stops_every_task() -> None:
-    """What is not read blocks the task in send: reading is the demand (reference B)."""
+    """A batch that is not read blocks the task in send: reading is the demand (reference B)."""
     receiver = BatchReceiver(capacity=2)
     target = receiver.target
     payload = bytes(256 * 1024)

@@ -60,7 +60,7 @@ def pushing(monkeypatch: pytest.MonkeyPatch, *, allowed: bool) -> Iterator[None]
 
 
 def both(monkeypatch: pytest.MonkeyPatch, make: Callable[[], Flow[Any]]) -> list[Any]:
-    """What Spark gives by itself, which is what tasks give."""
+    """The result of Spark itself, which is that of tasks."""
     with pushing(monkeypatch, allowed=True):
         pushed = [*make()]
     with pushing(monkeypatch, allowed=False):

@@ -1,4 +1,4 @@
-"""What is printed while the JVM of a driver runs."""
+"""Output while the JVM of a driver runs."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def test_settings_are_in_a_file_of_this_user_alone_and_come_back_as_they_were(
 
 
 def unescaped(text: str) -> str:
-    """What Java makes of escaped UTF-16."""
+    """The text that Java makes of escaped UTF-16."""
     units = re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
     return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")

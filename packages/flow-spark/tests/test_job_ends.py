@@ -1,4 +1,4 @@
-"""How a job ends, on a cluster that only pretends: what is asked of it, and when."""
+"""The end of a job, on a cluster that only pretends: what is asked of it, and when."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def all_of(job: PushedJob) -> list[Any]:
 
 @pytest.fixture
 def quiet(spark: SparkSession) -> Iterator[None]:
-    """Nothing of a job may be left when the test is over."""
+    """Nothing of a job may be left when the test has ended."""
     before = set(threading.enumerate())
     yield
     tracker = spark.sparkContext.statusTracker()
@@ -321,7 +321,7 @@ def test_rows_that_come_in_another_order_when_a_task_is_retried_fail_the_flow(
 def test_rows_that_are_divided_keep_their_order_in_each_partition(
     spark: SparkSession, by: int | str
 ) -> None:
-    """Whoever shuffles them again finds them in the same order, which a retried task relies on."""
+    """A second shuffle gives them in the same order, on which a retried task relies."""
     df = spark.range(0, 1000, 1, 4).selectExpr("id % 7 as bucket", "id")
 
     found = divided(df, by).selectExpr("spark_partition_id()", "bucket", "id").collect()

@@ -47,7 +47,7 @@ def line() -> Iterator[Lifeline]:
 
 
 def nowhere() -> Target:
-    """Where nobody listens."""
+    """An address at which no process listens."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         return Target("127.0.0.1", server.getsockname()[1])
 

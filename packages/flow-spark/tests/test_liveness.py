@@ -1,4 +1,4 @@
-"""Whether a worker notices that the JVM that feeds it has gone."""
+"""A worker notices that the JVM that feeds it has gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which stages run in each partition, and which in one place."""
+"""The stages that run in each partition, and those that run in one place."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ NOON = datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a bus stops, and when."""
+    """The place of a bus stop, and its time."""
 
     x: float
     times: tuple[datetime.datetime, ...]
@@ -90,12 +90,12 @@ CASES = [
     pytest.param(VectorUDT(), SPARSE, id="sparse vector"),
 ]
 OF_SPARK = tuple(CASES)
-"""Whose classes are on a cluster without being brought there."""
+"""The packages whose classes are on a cluster without being brought there."""
 CASES.append(pytest.param(StopUDT(), STOP, id="of the user"))
 
 
 def content(value: Any) -> object:
-    """What can be compared of a value: a VariantVal equals only itself."""
+    """The comparable part of a value: a VariantVal equals only itself."""
     if isinstance(value, VariantVal):
         return ("variant", value.toJson())
     if isinstance(value, (Geometry, Geography)):

@@ -95,7 +95,7 @@ def test_rows_keep_their_order_where_spark_joins_partitions_in_another_one(
 
 
 def read_twice(spark: SparkSession, shuffled: Callable[[DataFrame], DataFrame]) -> list[list[Any]]:
-    """What one task reads of rows that come to it in two orders, as blocks of a shuffle may."""
+    """The rows that one task reads when they come in two orders, as blocks of a shuffle may."""
     low, high = spark.range(0, 500, 1, 1), spark.range(500, 1000, 1, 1)
     return [list(from_dataframe(shuffled(df))) for df in (low.union(high), high.union(low))]
 

@@ -1,4 +1,4 @@
-"""Which partitions of a job run when: wave by wave, while somebody asks for their items."""
+"""The partitions of a job run wave by wave, while their items are requested."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Run:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
-    """Makes schedulers that look often, and run until the test is over, while no time passes."""
+    """Makes schedulers that look often, and run until the test has ended, while no time passes."""
     monkeypatch.setattr(waving, "_LOOK_EVERY_S", 0.001)
     monkeypatch.setattr(waving, "_CANCEL_EVERY_S", 0.001)
     monkeypatch.setattr(waving, "time", SimpleNamespace(monotonic=lambda: 0.0))
@@ -152,7 +152,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
 
 
 def looks(run: Run, count: int = 20) -> None:
-    """Wait until it has looked so many times whether the next wave is to start."""
+    """Wait until it has looked this number of times whether the next wave is to start."""
     seen, inner = threading.Semaphore(0), run.receiver.is_over
 
     def counting() -> bool:

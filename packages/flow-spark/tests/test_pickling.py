@@ -1,4 +1,4 @@
-"""What travels between the driver and Python workers, tried with a worker process of our own."""
+"""Data between the driver and Python workers, tried with a separate worker process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ InWorker = Callable[[Any], Any]
 
 @pytest.fixture(scope="module")
 def in_worker() -> Iterator[InWorker]:
-    """What a Python worker sends back for ``function()``: encoded items, or an encoded error."""
+    """The answer of a Python worker to ``function()``: encoded items, or an encoded error."""
     with subprocess.Popen(
         [sys.executable, "-c", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as worker:

@@ -1,4 +1,4 @@
-"""What flow-spark registers, and that all of it exists."""
+"""The records that flow-spark registers, all of whose targets exist."""
 
 from __future__ import annotations
 

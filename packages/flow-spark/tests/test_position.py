@@ -24,7 +24,7 @@ HERE = "in stage 1 of 1: map("
 
 
 def batches(*counts: int) -> Iterator[pa.RecordBatch]:
-    """Batches of so many rows, of the integers from 0 on."""
+    """Batches of this number of rows, of the integers from 0 on."""
     first = 0
     for count in counts:
         yield pa.record_batch([list(range(first, first + count))], schema=COLUMNS)
@@ -32,7 +32,7 @@ def batches(*counts: int) -> Iterator[pa.RecordBatch]:
 
 
 def notes(position: Position, given: Iterator[pa.RecordBatch], made: Flow[Any]) -> list[str]:
-    """What is said of where `made`, which raises, has raised."""
+    """The notes about the place where `made`, which raises, has raised."""
     program: Program[Any, Any] = Program(stages_of(made))
     with pytest.raises(Exception) as caught, position.told():
         list(program.iterate(position.items(given)))

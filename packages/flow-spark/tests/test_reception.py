@@ -61,7 +61,7 @@ def connected(sockets: ExitStack, port: int) -> socket.socket:
 
 
 def prove(sock: socket.socket, target: Target, task: int) -> None:
-    """Say who one is, as a task does; the nonce has to be there."""
+    """Send the task's identity and its proof, as a task does; the nonce has to be there."""
     nonce = sock.recv(NONCE_SIZE, socket.MSG_WAITALL)
     hello = HELLO.pack(MAGIC, target.query, 0, task)
     sock.sendall(hello + sign(target.token, nonce, hello))
@@ -77,7 +77,7 @@ def wait_until(there: Reception[str], met: Callable[[], object]) -> None:
 
 
 def is_closed(sock: socket.socket) -> bool:
-    """Whether nothing follows the nonce, which a stranger has got."""
+    """Return whether nothing follows the nonce, which a stranger has got."""
     try:
         return sock.recv(NONCE_SIZE, socket.MSG_WAITALL) == b"" or sock.recv(1) == b""
     except ConnectionResetError:

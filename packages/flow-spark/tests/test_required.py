@@ -1,4 +1,4 @@
-"""Where nothing may be missing, what would be skipped fails and says what it misses."""
+"""Where nothing may be missing, a test that would be skipped fails and says what it misses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task that is retried goes on where the one before it stopped, or says that it cannot."""
+"""A task that is retried continues where the one before it stopped, or says that it cannot."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def attempt(
     *,
     reader: Reader | None = None,
 ) -> Future[tuple[int, int]]:
-    """A task of partition 0, in a thread of its own."""
+    """A task of partition 0, in a separate thread."""
     pickled = dumps(reader or RowReader(SCHEMA), "a reader")
     task = PushTask(pickled, None if build is None else program(build), target)
     future: Future[tuple[int, int]] = Future()
@@ -100,7 +100,7 @@ def attempt(
 
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is in a frame depends on the items alone, and not on how fast the machine is."""
+    """The content of a frame depends on the items alone, and not on how fast the machine is."""
     monkeypatch.setattr(chunks, "_PATIENCE_S", TIMEOUT_S)
 
 
@@ -112,7 +112,7 @@ def receiver() -> Iterator[BatchReceiver]:
 
 
 def taken(receiver: BatchReceiver, task: Future[tuple[int, int]]) -> list[Any]:
-    """What arrives until a task has ended."""
+    """The items that arrive until a task has ended."""
     found: list[Any] = []
     decode = Decoder(None)
     while not (task.done() and not receiver.statistics().connections):
@@ -126,7 +126,7 @@ def taken(receiver: BatchReceiver, task: Future[tuple[int, int]]) -> list[Any]:
 
 
 def completed(receiver: BatchReceiver, task: Future[tuple[int, int]]) -> list[Any]:
-    """What arrives of the last attempt, of which the job reports."""
+    """The items that arrive of the last attempt, of which the job reports."""
     found = taken(receiver, task)
     number = receiver._partitions[0].task
     receiver.finish([PartitionResult(0, number, *task.result(TIMEOUT_S))])
@@ -135,7 +135,7 @@ def completed(receiver: BatchReceiver, task: Future[tuple[int, int]]) -> list[An
 
 
 def refused(receiver: BatchReceiver, retry: Future[tuple[int, int]]) -> str:
-    """What is said at once of an attempt that reads other rows, before Spark has said anything."""
+    """The error at once for an attempt that reads other rows, before Spark has said anything."""
     with pytest.raises(PartitionChangedError) as raised:
         receiver.next_batch(TIMEOUT_S)
     assert isinstance(retry.exception(TIMEOUT_S), PartitionChangedError)
@@ -245,7 +245,7 @@ def test_large_items_that_were_read_ahead_are_sent_once(
 def test_large_items_of_rows_in_another_order_are_noticed_before_any_is_sent(
     receiver: BatchReceiver,
 ) -> None:
-    """What was taken is of the first batch; the one that is another was read for the same frame."""
+    """The items taken are of the first batch; the changed one was read for the same frame."""
     size = FRAME_BYTES // 10
 
     def large(f: flow.Flow[Any]) -> flow.Flow[Any]:
@@ -275,13 +275,13 @@ def test_functions_may_give_another_result_each_time(receiver: BatchReceiver) ->
 
 
 def lowered(batches: list[ArrowBatch], build: Build = mapped) -> list[ArrowBatch]:
-    """What stages leave on the cluster."""
+    """The items that stages leave on the cluster."""
     task = LoweredTask(dumps(RowReader(SCHEMA), "a reader"), program(build), None)
     return list(task(iter(batches)))
 
 
 def shuffled(batches: list[ArrowBatch]) -> list[ArrowBatch]:
-    """What two partitions give to a bucket, in the order in which it is sorted."""
+    """The rows that two partitions give to a bucket, in the order in which it is sorted."""
     stages = pickle.loads(program(mapped))
     task = ShuffleTask(
         dumps(RowReader(SCHEMA), "a reader"), dumps((stages, lambda _: 0), "stages"), (0,)
@@ -297,7 +297,7 @@ Made = Callable[[list[ArrowBatch]], list[ArrowBatch]]
 def test_rows_that_another_task_has_read_in_another_order_are_noticed(
     receiver: BatchReceiver, made: Made
 ) -> None:
-    """What an executor had shuffled is lost with it, and made again of rows that are read again."""
+    """The output that an executor had shuffled is lost with it, and made again of re-read rows."""
     reader = ChunkReader()
     first = attempt(receiver.target, 10, made(BATCHES), mapped, dies_after=3, reader=reader)
     taken(receiver, first)
@@ -310,7 +310,7 @@ def test_rows_that_another_task_has_read_in_another_order_are_noticed(
 def test_items_of_the_same_rows_may_be_in_other_chunks(
     receiver: BatchReceiver, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How many are in a chunk depends on how fast they come."""
+    """The number of items in a chunk depends on how fast they come."""
     reader = ChunkReader()
     chunked = made(BATCHES)
     first = attempt(receiver.target, 10, chunked, mapped, dies_after=3, reader=reader)

@@ -228,11 +228,11 @@ def test_nested_records_become_their_dataclass_again() -> None:
 
 
 class Celsius(float):
-    """A float of a class of its own."""
+    """A float of a separate class."""
 
 
 class Moment(datetime.datetime):
-    """A datetime of a class of its own, as pandas has one."""
+    """A datetime of a separate class, as pandas has one."""
 
 
 @dataclass

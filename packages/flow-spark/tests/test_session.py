@@ -1,4 +1,4 @@
-"""Sessions: what they are set to, who may share them, and that nothing is left of them."""
+"""Sessions: their settings, sharing them, and that nothing is left of them."""
 
 from __future__ import annotations
 

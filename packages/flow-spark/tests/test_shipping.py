@@ -1,4 +1,4 @@
-"""What is brought along to executors goes by its name, and nothing else that is not installed."""
+"""Modules that are brought along to executors go by name, and no other that is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs of sinks: whoever waits for one may leave, and is told why it failed."""
+"""The jobs of sinks: a thread that waits for one may leave, and learns why it failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A flow that nobody reads holds nothing up: two slots, which its own tasks need."""
+"""A flow without a reader holds nothing up: two slots, which its own tasks need."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
 def test_a_flow_of_many_partitions_may_make_more_than_may_wait(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that nobody asks for yet do not start."""
+    """Partitions that are not requested yet do not start."""
     monkeypatch.setattr(background_reader, "GIVEN_UP_S", 0.5)
     monkeypatch.setattr(partition_scheduler, "_AHEAD_S", 0.0)
     spark.conf.set(BACKLOG_LIMIT, "8m")

@@ -1,4 +1,4 @@
-"""How far Spark's jobs are is told to a program that asks, and on a terminal where it is wanted."""
+"""The progress of Spark's jobs, for a program that asks, and on a terminal where it is wanted."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def stopped() -> bool:
 
 
 class TestBar:
-    """What is drawn, of a job that only pretends."""
+    """The display of a job that only pretends."""
 
     def test_it_shows_tasks_and_stages_as_spark_tells_of_them(self, screen: Screen) -> None:
         now = [JobStatus("flow | map", tasks_done=3, tasks=12, stages_done=1, stages=2)]

@@ -34,7 +34,7 @@ ON_EXECUTOR = Fusion.SYNC | Fusion.THREAD_BOUNDARY
 
 
 class FakeJob:
-    """Gives batches; waits like a job for more until it is cancelled, if told to."""
+    """Gives batches; waits like a job for more until it is cancelled, if asked to."""
 
     def __init__(
         self, batches: Iterable[list[Any]], *, waits: bool = False, error: Exception | None = None

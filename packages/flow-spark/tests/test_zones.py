@@ -205,7 +205,7 @@ def test_an_error_of_a_record_with_times_is_not_taken_for_one_of_a_time() -> Non
 def test_a_time_without_a_zone_is_refused_as_a_point_in_time(
     kind: pa.DataType, value: object
 ) -> None:
-    """Whose midday it is, the machine's, the session's or that of UTC, only the user knows."""
+    """Only the user knows the zone of a midday: the machine's, the session's or UTC."""
     schema = ItemSchema.of(pa.schema([("at", kind)]))
 
     with pytest.raises(SchemaMismatchError, match=r"no time zone.*timestamp_ntz") as caught:

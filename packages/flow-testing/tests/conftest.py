@@ -1,4 +1,4 @@
-"""What every test of the kit gets: no error may be dropped unnoticed."""
+"""A check for every test of the kit: no error may be dropped unnoticed."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_each_fact_that_is_not_so_is_named(fact: str, wrong: Any) -> None:
 
 
 def test_a_stage_that_is_registered_without_facts_does_not_fit_its_record() -> None:
-    """What a record says when nothing is written: a boundary that takes no part in fusion."""
+    """A record without facts says: a boundary that takes no part in fusion."""
     stage: Operator[Any, Flow[Any]] = Operator("own", lambda made: made.map(str))
     with pytest.raises(AssertionError, match=r"own: its record says asks=.*correct the record"):
         assert_facts(OWN, lambda made: made.pipe(stage))

@@ -42,7 +42,7 @@ class Rewritten(Locked):
 
 
 class Mailed(Locked):
-    """Leaves word, and nobody holds anything."""
+    """Leaves word, and no thread holds anything."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class Drains(SerialDrain, Sending):
 
 
 class EndsTwice:
-    """Asks whether it is over before it says so."""
+    """Asks whether it has ended before it says so."""
 
     def __init__(self) -> None:
         self.over = False

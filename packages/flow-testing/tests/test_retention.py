@@ -1,4 +1,4 @@
-"""What a flow that is over keeps alive: nothing; and the check that says so finds what is kept."""
+"""A flow that has ended keeps nothing alive; the check for that finds what is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The test publisher keeps the rules, unless it is told to break them."""
+"""The test publisher keeps the rules, unless it is set to break them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`flow_core.from_`: which converter counts, and what is said where there is none."""
+"""`flow_core.from_`: the converter that counts, and the error where there is none."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Numbers:
 
 
 class Foreign(ABC):  # noqa: B024 - it only names what it is alike
-    """What a plugin accepts: whatever has ``foreign``."""
+    """The type that a plugin accepts: any object with ``foreign``."""
 
     @classmethod
     def __subclasshook__(cls, other: type) -> bool:

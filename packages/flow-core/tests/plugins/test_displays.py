@@ -1,4 +1,4 @@
-"""What displays are told of a count, and what a notebook shows of a flow."""
+"""The reports of a count to displays, and the display of a flow in a notebook."""
 
 from __future__ import annotations
 

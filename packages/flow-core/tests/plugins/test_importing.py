@@ -1,4 +1,4 @@
-"""What is imported when: no plugin before it is asked for, and no target of a record at all."""
+"""Imports by time: no plugin before it is asked for, and no target of a record at all."""
 
 from __future__ import annotations
 

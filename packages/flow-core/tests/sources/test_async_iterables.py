@@ -66,7 +66,7 @@ async def counted(*items: Any) -> AsyncGenerator[Any, None]:
 
 
 def to_the_end(form: str) -> bool:
-    """The forms that do not leave early, when an error that comes then finds nobody."""
+    """The forms that do not leave early, when an error that comes then finds no subscriber."""
     return not any(word in form for word in ("partly", "cancelled"))
 
 

@@ -1,4 +1,4 @@
-"""Who waits in a loop hears when it is closed."""
+"""Waits in a loop are notified when it is closed."""
 
 from __future__ import annotations
 

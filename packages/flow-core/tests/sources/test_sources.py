@@ -1,4 +1,4 @@
-"""Where items come from."""
+"""The sources of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages between a shared queue and whoever polls it: ASYNC fusion in the middle of a flow."""
+"""Stages between a shared queue and the subscriber that polls it: ASYNC fusion inside a flow."""
 
 from __future__ import annotations
 
@@ -128,13 +128,13 @@ def woken(made: Flow[Any], mode: Fusion = Fusion.ASYNC, request: int = 0) -> Wok
 
 
 def staged(case: StageCase) -> bool:
-    """Whether it leaves the source as it is and puts something behind it."""
+    """Return whether it leaves the source as it is and puts something behind it."""
     made = case.apply(Flow(SharedQueue()))
     return bool(stages_of(made)) and isinstance(source_of(made), SharedQueue)
 
 
 def item_by_item(made: Flow[Any]) -> bool:
-    """Whether each stage makes one item or none of each, and has nothing else to do."""
+    """Return whether each stage makes at most one item of each, and has nothing else to do."""
     for stage in stages_of(made):
         lines = stage.template.lines
         if lines.expands or lines.absorbs or lines.stops or lines.on_end:

@@ -99,7 +99,7 @@ def test_a_generator_is_closed_by_cancel_in_on_next(shape: str) -> None:
 @pytest.mark.checklist("X09")
 @each_shape
 def test_a_generator_that_runs_is_closed_by_the_thread_that_runs_it(shape: str) -> None:
-    """A generator cannot be closed while it runs: whoever cancels leaves that to the runner."""
+    """A generator cannot be closed while it runs: a cancel leaves that to the runner."""
     items = Generator()
     entered, go_on = Event(), Event()
 

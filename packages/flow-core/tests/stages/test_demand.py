@@ -1,4 +1,4 @@
-"""How demand travels through stages: what is asked of the upstream, and when a flow completes."""
+"""Demand through stages: the requests to the upstream, and the time when a flow completes."""
 
 from __future__ import annotations
 

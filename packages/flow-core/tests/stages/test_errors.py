@@ -1,4 +1,4 @@
-"""What becomes of an exception: of a source, of a stage, of a subscriber; and of a None."""
+"""The way of an exception: of a source, of a stage, of a subscriber; and of a None."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from flow_testing import (
 
 
 class FailureError(Exception):
-    """What user code in these tests raises."""
+    """The exception that user code in these tests raises."""
 
 
 FATAL = [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError]
@@ -502,7 +502,7 @@ def test_an_error_in_the_state_of_a_stage_follows_on_subscribe() -> None:
 
 
 class Stranger:
-    """A subscriber that this library does not know, and that raises where it is told to."""
+    """A subscriber that this library does not know, and that raises at a given place."""
 
     def __init__(self, where: str, error: BaseException) -> None:
         self.where = where

@@ -25,7 +25,7 @@ each_case = pytest.mark.parametrize("case", STAGE_CASES, ids=lambda case: case.n
 
 
 class FailureError(Exception):
-    """What a source in these tests fails with."""
+    """The exception with which a source in these tests fails."""
 
 
 def templates_of(case: StageCase) -> set[Template]:

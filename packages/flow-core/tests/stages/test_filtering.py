@@ -260,7 +260,7 @@ def test_the_last_items_are_asked_for_all_at_once_and_given_as_demanded() -> Non
 
 
 class Odd:
-    """Whoever compares it fails."""
+    """An object whose comparison fails."""
 
     __hash__ = object.__hash__
 

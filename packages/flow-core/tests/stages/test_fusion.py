@@ -1,4 +1,4 @@
-"""What neighbours agree on: SYNC fusion, the conditional protocol, scalar and callable sources."""
+"""Agreements of neighbours: SYNC fusion, the conditional protocol, scalar and callable sources."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Make = Callable[[list[str]], Flow[Any]]
 
 
 def closing(name: str, made: Flow[Any], log: list[str]) -> Flow[Any]:
-    """`made`, with its end written down: `name` once it is over."""
+    """`made`, with its end written down: `name` once it has ended."""
     return made.finally_action(lambda: log.append(name))
 
 

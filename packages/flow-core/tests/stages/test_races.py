@@ -139,7 +139,7 @@ def test_a_bad_request_waits_for_an_item_that_is_being_delivered(
 def test_a_bad_request_between_items_of_another_thread_is_the_last_signal(
     stages: Callable[[Flow[int]], Flow[Any]],
 ) -> None:
-    """CPython 3.13 would close a loop that has just been entered, and let it go on."""
+    """CPython 3.13 would close a loop that has just been entered, and let it continue."""
     for _ in range(ROUNDS // 4):
         publisher = TestPublisher[int](Violation.OVERFLOW | Violation.IGNORED_CANCEL)
         subscriber = TestSubscriber[Any]()

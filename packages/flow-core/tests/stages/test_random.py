@@ -181,7 +181,7 @@ def test_an_error_of_the_source_comes_after_the_same_items_in_all_forms(
 
 
 class MapperError(Exception):
-    """What a function in a random flow fails with."""
+    """The exception with which a function in a random flow fails."""
 
 
 class Source:
@@ -338,7 +338,7 @@ def test_a_cancelled_flow_closes_its_source_and_all_stages_once(
     fusion: Fusion,
     within: bool,
 ) -> None:
-    """Within on_next, or from outside after so many items; before the first one, too."""
+    """Within on_next, or from outside after a number of items; before the first one, too."""
     source = Source(items, failing)
     ended: list[int] = []
 

@@ -532,7 +532,7 @@ def test_a_fatal_error_is_never_handled(fatal: type[BaseException]) -> None:
 
 
 def test_a_cancelled_error_is_handled_only_by_filters_that_name_it() -> None:
-    """`asyncio.CancelledError` is no Exception: the filters leave it alone unless they name it."""
+    """`asyncio.CancelledError` is not an Exception: filters leave it alone unless they name it."""
     error = asyncio.CancelledError()
     subscriber = TestSubscriber[int]()
     failing(error, 1).on_error_return(9).subscribe(subscriber)

@@ -1,4 +1,4 @@
-"""What happens before the first item: on_start, and the stages that are made of it."""
+"""The time before the first item: on_start, and the stages that are made of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever waits is told: the end comes, whatever fails around a stage."""
+"""A waiting subscriber is notified: the end comes, whatever fails around a stage."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_waiting_in_a_running_event_loop_is_refused() -> None:
 
 
 def on_the_clocks_thread(function: Callable[[], object]) -> object:
-    """What `function` raises there, or returns."""
+    """The exception that `function` raises there, or its result."""
     result: SimpleQueue[object] = SimpleQueue()
 
     def task() -> None:

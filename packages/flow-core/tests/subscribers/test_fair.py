@@ -29,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 async def between_turns(made: Flow[int], clock: list[float], item_s: float) -> list[int]:
-    """How many items came between the turns of another task, each of which takes `item_s`."""
+    """The number of items between the turns of another task, each of which takes `item_s`."""
     counts = [0]
     ended = False
 

@@ -57,7 +57,7 @@ def run_a_job_of_its_own(place: Place) -> None:
 
 @pytest.fixture(autouse=True)
 def warm(place: Place) -> None:
-    """What the job of Spark's own takes when it runs for the first time is not measured."""
+    """Runs the job of Spark's own before it is measured, because its first runs take longer."""
     for _ in range(5):
         run_a_job_of_its_own(place)
     assert wait_until(lambda: not place.running_tasks(), TIMEOUT_S)

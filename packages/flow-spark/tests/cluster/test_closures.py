@@ -1,4 +1,4 @@
-"""What cannot go to a worker is refused before a job, wherever Spark runs."""
+"""An object that cannot go to a worker is refused before a job, wherever Spark runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Function = Callable[[int], object]
 
 @dataclass
 class Store:
-    """What programs have: an object that holds the session."""
+    """An object that holds the session, as programs have one."""
 
     spark: SparkSession
 

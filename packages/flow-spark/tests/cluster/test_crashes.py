@@ -72,7 +72,7 @@ POINTS = {
     "before the store commits": False,
     "when it is known to be done": True,
 }
-"""Where the driver is killed, and whether the work on the micro-batch is done by then."""
+"""The place where the driver is killed, and whether the micro-batch is done by then."""
 
 # Each kill costs a session.
 PLACES = {"local": 4, "standalone": 2, "connect": 2}

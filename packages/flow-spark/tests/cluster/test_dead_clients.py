@@ -52,7 +52,7 @@ STREAMS = {
 
 @pytest.fixture(scope="module")
 def server(runtime: Runtimes) -> Iterator[ConnectServer]:
-    """Of its own, where nobody else's tasks run."""
+    """A separate server, where no other tasks run."""
     server = ConnectServer(runtime("dead-clients"), "local[2]")
     try:
         yield server

@@ -1,4 +1,4 @@
-"""What people do every day with rows and streams is the same on classic Spark and Spark Connect."""
+"""Everyday work with rows and streams is the same on classic Spark and Spark Connect."""
 
 from __future__ import annotations
 

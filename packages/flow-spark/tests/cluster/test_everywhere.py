@@ -241,7 +241,7 @@ def multiset(items: list[Any]) -> Counter[str]:
 
 
 def order_is_no_matter(case: StageCase) -> bool:
-    """Whether it makes the same of the same items in another order, as far as can be seen."""
+    """Return whether it visibly gives the same for the same items in another order."""
     rng = random.Random(case.name)
     # The last one is longer than what any of them takes or skips.
     for size in (*(rng.randint(0, 12) for _ in range(40)), 1100):
@@ -253,7 +253,7 @@ def order_is_no_matter(case: StageCase) -> bool:
 
 
 def parts(case: StageCase) -> Split | None:
-    """Where it runs if items have no order; None if it is refused then."""
+    """The place where it runs if items have no order; None if it is refused then."""
     try:
         return split(stages_of(case.apply(flow.range(0))), ordered=False, ways_out="")
     except OrderedOperatorError:
@@ -316,7 +316,7 @@ class Tried:
         return f"{len(self.names)} drawn, {self.refused} refused, {self.combined} combined"
 
     def are_enough(self) -> None:
-        """Not so many are refused, or run in one place only, that nothing is left to compare."""
+        """Enough are neither refused nor run in one place only, and are left to compare."""
         run = len(self.names) - self.refused
         assert run >= AT_LEAST_RUN * len(self.names), self
         assert self.combined >= AT_LEAST_COMBINED * len(self.names), self

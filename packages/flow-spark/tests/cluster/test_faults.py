@@ -36,7 +36,7 @@ TIMEOUT_S = 120.0
 
 @pytest.fixture
 def seen(tmp_path: Path) -> Path:
-    """A folder for files that tell which process of the cluster has got to which item."""
+    """A folder for files that show which process of the cluster has got to which item."""
     folder = tmp_path / "seen"
     folder.mkdir()
     return folder
@@ -95,7 +95,7 @@ def test_every_item_arrives_once_although_something_is_killed(
 def test_items_that_were_shuffled_arrive_once_although_an_executor_is_killed(
     place: Place, cluster: StandaloneCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it had shuffled is made again, and arrives in another order; ours is put in order."""
+    """The rows that it had shuffled are made again, in another order; ours are put in order."""
     with caplog.at_level(logging.WARNING, logger="flow.spark"):
         items = flow.from_iterable(range(ROWS)).pipe(on_spark(place.spark, partitions=4))
         found = half_read(items, StandaloneCluster.kill_executor, cluster)
@@ -154,7 +154,7 @@ def test_shuffled_rows_that_are_sorted_arrive_once_although_an_executor_is_kille
 def test_a_result_over_all_items_is_right_although_something_is_killed(
     place: Place, cluster: StandaloneCluster, what: str, seen: Path, tmp_path: Path
 ) -> None:
-    """What a partition gives at its end is lost with its task, and made again."""
+    """The items that a partition gives at its end are lost with its task, and made again."""
     go_on = tmp_path / "go on"
 
     def work(n: int) -> int:

@@ -47,7 +47,7 @@ def receivers(monkeypatch: pytest.MonkeyPatch) -> list[BatchReceiver]:
 
 @pytest.fixture(params=["taking in", "no room", "left"])
 def state(request: pytest.FixtureRequest, place: Place) -> Iterator[str]:
-    """What a flow does that nobody reads; there is as much room as that takes."""
+    """A flow without a reader; there is as much room as that takes."""
     state = str(request.param)
     place.spark.conf.set(BACKLOG_LIMIT, "1g" if state == "taking in" else "12m")
     yield state

@@ -1,4 +1,4 @@
-"""Whoever opens a session where all slots are in use is told so, and does not wait for one."""
+"""Opening a session where all slots are in use logs that, and does not wait for one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An error is told when a function has raised it, however much of its partition is left."""
+"""An error arrives when a function has raised it, however much of its partition is left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 LIMIT_S = 60.0
 ROWS = 2 * 10**10
-"""Spark needs half an hour to send so many."""
+"""Spark needs half an hour to send that many."""
 
 
 def fail(n: int) -> int:

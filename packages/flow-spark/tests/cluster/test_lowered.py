@@ -1,4 +1,4 @@
-"""What is translated instead of emulated, on every mode of Spark."""
+"""The stages that are translated instead of emulated, on every mode of Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Spark Connect server whose executors have another Python is told of when a session opens."""
+"""A Spark Connect server whose executors have another Python is reported when a session opens."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def other() -> Path:
 
 
 def refused(url: str) -> str:
-    """What is said to who opens a session there."""
+    """The message on opening a session there."""
     with pytest.raises(SessionConflictError) as caught, session(remote=url):
         pass
     return str(caught.value)

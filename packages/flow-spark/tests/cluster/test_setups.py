@@ -1,4 +1,4 @@
-"""What is wrong with a cluster, or with how it is used, is said with its cause and the way out."""
+"""A fault of a cluster, or of its use, is reported with its cause and the way out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def nothing_else_runs(sessions: Sessions) -> None:
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that somebody listens on."""
+    """A port on which a process listens."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         sock.listen()
@@ -46,7 +46,7 @@ def taken() -> Iterator[int]:
 def said_by(
     script: str, variables: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> str:
-    """What a process of its own prints on stdout: a process holds only one session."""
+    """The output of a separate process on stdout: a process holds only one session."""
     ran = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
@@ -209,7 +209,7 @@ def other_python() -> str:
 OF_PYSPARK = frozenset(
     {"dateutil", "numpy", "pandas", "py4j", "pyarrow", "pyspark", "pytz", "six", "tzdata"}
 )
-"""What is installed with ``pyspark[sql]``."""
+"""The packages that ``pyspark[sql]`` installs."""
 
 
 @pytest.fixture(scope="session")

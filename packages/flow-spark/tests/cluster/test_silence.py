@@ -1,4 +1,4 @@
-"""What goes wrong with a Spark Connect server is told within seconds, with the way out."""
+"""A fault of a Spark Connect server is reported within seconds, with the way out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ connect = pytest.mark.parametrize("place", ["connect"], indirect=True)
 
 @pytest.fixture
 def silent() -> Iterator[int]:
-    """The port of somebody who takes connections and says nothing."""
+    """The port of a process that takes connections and says nothing."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         yield server.getsockname()[1]
 

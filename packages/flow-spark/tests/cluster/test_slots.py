@@ -1,4 +1,4 @@
-"""A flow that nobody reads holds nothing up, on one, two and four slots, here and on a cluster.
+"""A flow without a reader holds nothing up, on one, two and four slots, here and on a cluster.
 
 A combination is random, and its seed is in the name of the test: ``-k "standalone-1-17"`` runs one
 again. FLOW_SLOTS says how many there are for each number of slots, and where. In four of
@@ -45,7 +45,7 @@ PLACES = [f"{where}-{count}" for where in ("local", "standalone") for count in (
 
 @pytest.fixture(scope="module", params=PLACES)
 def slots(request: pytest.FixtureRequest, sessions: Sessions) -> Iterator[SparkSession]:
-    """A session with so many slots, and no more."""
+    """A session with this number of slots."""
     where, _, count = str(request.param).partition("-")
     if where == "local":
         opening = flow_spark.session(f"local[{count}]", fast_start=True)
@@ -91,7 +91,7 @@ def test_a_job_that_waits_for_a_slot_gets_one(
 
 @pytest.fixture(scope="module")
 def leavers() -> Iterator[dict[int, bool]]:
-    """Whether tasks have left, for each combination that ran."""
+    """For each combination that ran, whether tasks have left."""
     seen: dict[int, bool] = {}
     yield seen
     if len(seen) >= 30:
@@ -123,7 +123,7 @@ def test_any_combination_ends_with_the_right_items(
 
 @pytest.fixture(scope="module")
 def client(runtime: Callable[[str], Runtime], sessions: Sessions) -> Iterator[SparkSession]:
-    """A client of a server with two slots, which tells often how far its jobs are."""
+    """A client of a server with two slots, which often reports how far its jobs are."""
     often = {**AT_ONCE, "spark.connect.progress.reportInterval": "200ms"}
     server = ConnectServer(runtime("slots"), "local[2]", often)
     yield sessions.switch(opened(server))

@@ -42,7 +42,7 @@ ROWS = 20_000
 FAST_BATCHES = 8
 MIB = 2**20
 LIMITS = {"this process": 3.0, "the heap of the JVM": 6.0, "the Python workers": 3.0}
-"""MiB per minute. Whoever keeps the rows of each micro-batch is far above."""
+"""MiB per minute. A program that keeps the rows of each micro-batch is far above."""
 
 # What Spark keeps for its own pages would grow until it has as much as it is told to keep.
 FORGETFUL: dict[str, str | int] = {
@@ -124,7 +124,7 @@ def memory_of_workers() -> int:
 
 
 def growth(samples: Sequence[tuple[float, float]]) -> float:
-    """How much a value grows per minute: the median of the slopes between all pairs.
+    """The growth of a value per minute: the median of the slopes between all pairs.
 
     Args:
         samples: seconds and values; a few that are far off do not count.
@@ -134,7 +134,7 @@ def growth(samples: Sequence[tuple[float, float]]) -> float:
 
 
 def planned(state: Path) -> int:
-    """How many micro-batches Spark has planned."""
+    """The number of micro-batches that Spark has planned."""
     return 1 + max((int(file.name) for file in (state / "offsets").glob("[0-9]*")), default=-1)
 
 

@@ -1,4 +1,4 @@
-"""A Spark that speculates runs copies of slow tasks: the job is none the worse for it."""
+"""A Spark that speculates runs copies of slow tasks: the job gives the same result."""
 
 from __future__ import annotations
 

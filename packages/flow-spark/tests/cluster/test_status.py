@@ -1,4 +1,4 @@
-"""How far a job is, and leaving it, are the same whatever mode Spark runs in."""
+"""The progress of a job, and leaving it, are the same in each mode of Spark."""
 
 from __future__ import annotations
 

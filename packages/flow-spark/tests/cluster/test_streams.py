@@ -58,7 +58,7 @@ def few_partitions(place: Place) -> Iterator[None]:
 
 
 def no_query(place: Place, within_s: float = TIMEOUT_S) -> bool:
-    """Whether no query runs any more, so many seconds from now at the latest."""
+    """Return whether no query runs any more, after `within_s` seconds at the latest."""
     return wait_until(lambda: place.spark.streams.active == [], within_s)
 
 

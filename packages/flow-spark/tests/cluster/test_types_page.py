@@ -1,4 +1,4 @@
-"""The page about Spark's types says what comes of each."""
+"""The page about Spark's types says what each becomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random schemas of Spark with random rows, and what is to come of them."""
+"""Random schemas of Spark with random rows, and the expected results."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from pyspark.sql.types import (
 __all__ = ["DEPTH", "SCHEMAS", "ZONES", "normal", "schemas_with_rows"]
 
 SCHEMAS: Final = int(os.environ.get("FLOW_SCHEMAS", "60"))
-"""How many are drawn."""
+"""The number of schemas that are drawn."""
 AT_ONCE: Final = 20
-"""How many are the columns of one DataFrame, so that each does not need jobs of its own."""
+"""The number of columns of one DataFrame, so that each does not need separate jobs."""
 DEPTH: Final = 3
 ROWS: Final = 4
 ZONES: Final = ("UTC", "Europe/Berlin", "-08:00", "Asia/Kathmandu", "Pacific/Apia", "PST")
@@ -177,7 +177,7 @@ def _kinds(depth: int) -> SearchStrategy[DataType]:
 
 
 def _is_read(kind: DataType) -> bool:
-    """Whether it has not both void and times, which is refused."""
+    """Return whether it does not have both void and times, which is refused."""
     text = kind.simpleString().replace("timestamp_ntz", "")
     return "void" not in text or "timestamp" not in text
 
@@ -210,7 +210,7 @@ def schemas_with_rows(draw: st.DrawFn) -> tuple[StructType, list[tuple[Any, ...]
 
 
 def normal(value: Any, kind: DataType) -> object:
-    """What can be compared of a value, whether Flow, ``collect()`` or a user has made it."""
+    """The comparable part of a value, whether Flow, ``collect()`` or a user has made it."""
     if value is None:
         return None
     if isinstance(kind, StructType):

@@ -60,7 +60,7 @@ class ConnectServer:
         self._executors = f"{applications}/{_answer(applications)[0]['id']}/executors"
 
     def running_tasks(self) -> int:
-        """How many tasks run on its executors now."""
+        """The number of tasks that run on its executors now."""
         return sum(executor["activeTasks"] for executor in _answer(self._executors))
 
     def stop(self) -> None:

@@ -54,13 +54,13 @@ def committed(tmp_path: Path) -> Callable[[], set[int]]:
 
 @pytest.fixture(scope="session")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtimes:
-    """Makes a `Runtime` in a folder of its own."""
+    """Makes a `Runtime` in a separate folder."""
     return lambda name: Runtime(tmp_path_factory.mktemp(name))
 
 
 @pytest.fixture(scope="session")
 def sessions() -> Iterator[Sessions]:
-    """Who holds the session that is open."""
+    """The holder of the open session."""
     made = Sessions()
     with contextlib.closing(made):
         yield made

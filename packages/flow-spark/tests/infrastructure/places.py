@@ -1,4 +1,4 @@
-"""Where flows run in tests: the modes of Spark that a user may have."""
+"""Places where flows run in tests: the modes of Spark that a user may have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["PLACES", "Place"]
 
 AT_ONCE: dict[str, str | int] = {"spark.ui.liveUpdate.period": 0}
-"""Spark's status tells of each task when it begins and ends, and not every tenth of a second."""
+"""Spark's status shows each task when it begins and ends, and not every tenth of a second."""
 
 PLACES = ("local", "standalone", "local-cluster", "connect", "connect-standalone")
 
@@ -41,7 +41,7 @@ class Place:
     server: ConnectServer | None = None
 
     def running_tasks(self) -> int:
-        """How many tasks run on executors now: Spark knows of those, too, whose job has ended."""
+        """The number of tasks on executors now: Spark knows of those, too, whose job has ended."""
         if self.server is not None:
             return self.server.running_tasks()
         jvm_context: Any = self.spark.sparkContext._jsc.sc()

@@ -1,4 +1,4 @@
-"""Servers that tests start, each in a process group of its own, and none of which outlives them."""
+"""Servers that tests start, each in a separate process group; none of them outlives the tests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ServerError(Exception):
 
 
 def wait_until(condition: Callable[[], object], within_s: float) -> bool:
-    """Whether `condition` became true within so many seconds."""
+    """Return whether `condition` becomes true within `within_s` seconds."""
     deadline = time.monotonic() + within_s
     pause = threading.Event()
     while not condition():
@@ -58,7 +58,7 @@ def processes_of_group(group: int) -> dict[int, str]:
 
 
 def processes_with(mark: str) -> list[int]:
-    """Which processes have inherited an environment variable of this value."""
+    """The processes that have inherited an environment variable of this value."""
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         try:
@@ -70,7 +70,7 @@ def processes_with(mark: str) -> list[int]:
 
 
 def ancestors(pid: int) -> Iterator[int]:
-    """Who has started a process, who has started that one, and so on."""
+    """The parent of a process, the parent of that one, and so on."""
     while pid > 1:
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         yield pid
@@ -118,7 +118,7 @@ class Server:
         return int(self._pid_file.read_text())
 
     def text(self) -> str:
-        """What it has printed."""
+        """The text that it has printed."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def wait_for(self, pattern: str) -> re.Match[str]:
@@ -142,7 +142,7 @@ class Server:
         return found[0]
 
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it has not ended."""
         if not self._pid_file.exists() or not self._pid_file.read_text():
             return self._guard.poll() is None
         try:

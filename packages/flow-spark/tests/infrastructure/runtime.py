@@ -1,4 +1,4 @@
-"""How tests run programs of the Spark that is installed here."""
+"""Programs of the Spark that is installed here, as tests run them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Runtime:
         return str(self.spark_home / "bin" / name)
 
     def variables(self) -> dict[str, str]:
-        """The environment of a server on the loopback address, with settings of its own."""
+        """The environment of a server on the loopback address, with separate settings."""
         temporary = self.folder / "temporary"
         temporary.mkdir(exist_ok=True)
         return {

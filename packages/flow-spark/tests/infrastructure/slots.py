@@ -1,4 +1,4 @@
-"""Flows that hold slots of a cluster while somebody waits for one."""
+"""Flows that hold slots of a cluster while another job waits for one."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class Combination:
         return outer.concat_map(lambda n: inner[n][0]), [n for _, items in inner for n in items]
 
     def _jobs(self, depth: int) -> tuple[Flow[int], list[int]]:
-        """For some of the items, a job of its own."""
+        """A separate job for some of the items."""
         made, expected = self._flow(depth - 1)
 
         def mapped(n: int) -> int:

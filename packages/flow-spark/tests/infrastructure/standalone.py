@@ -14,7 +14,7 @@ __all__ = ["EXECUTORS", "KILLS", "StandaloneCluster"]
 
 PATIENCE_S = 60.0
 NOTICED_S = 120.0
-"""How long the master may take to notice that a worker is gone, on a machine that is busy."""
+"""The time that the master may take to notice that a worker is gone, on a busy machine."""
 
 EXECUTORS = {
     "spark.cores.max": 2,
@@ -24,7 +24,7 @@ EXECUTORS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-"""What a session asks a cluster for: two executors, each with a core and little memory."""
+"""The demand of a session on a cluster: two executors, each with a core and little memory."""
 
 
 _HOSTS = ("127.0.0.1", "localhost")
@@ -60,7 +60,7 @@ class StandaloneCluster:
             raise
 
     def repair(self, workers: int = 2) -> None:
-        """Replace the workers that were killed, so that there are so many."""
+        """Replace the workers that were killed, so that `workers` of them run."""
         running = [worker for worker in self.workers if worker.runs()]
         for worker in self.workers.copy():
             if worker not in running[:workers]:
@@ -87,7 +87,7 @@ class StandaloneCluster:
         os.kill(pid, signal.SIGKILL)
 
     def kill_worker(self, of: int | None = None) -> None:
-        """kill -9 of a worker alone, until the master has noticed and Spark runs its tasks anew.
+        """kill -9 of a worker alone, until the master has noticed and Spark runs its tasks again.
 
         Its executor is to end by itself, and may live on for a while.
         """
@@ -97,7 +97,7 @@ class StandaloneCluster:
         assert wait_until(lambda: self._lost_executors() > lost, NOTICED_S), "nobody has noticed"
 
     def _lost_executors(self) -> int:
-        """How many the master has given up so far."""
+        """The number of workers that the master has given up so far."""
         return self.master.text().count("Telling app of lost executor")
 
     def kill_machine(self, of: int | None = None) -> None:
@@ -151,4 +151,4 @@ KILLS: dict[str, Callable[[StandaloneCluster, int | None], object]] = {
     "a worker": StandaloneCluster.kill_worker,
     "a machine": StandaloneCluster.kill_machine,
 }
-"""What can be killed of a cluster, while a task runs there; takes its process, or None for any."""
+"""Kills of parts of a cluster while a task runs there; each takes its process, or None for any."""

@@ -1,4 +1,4 @@
-"""What ``flow explain`` says of a flow on Spark: what runs where, and Spark's plan."""
+"""The output of ``flow explain`` for a flow on Spark: what runs where, and Spark's plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 
 def told(made: Flow[object]) -> list[str]:
-    """The lines about who runs what."""
+    """The lines about what runs where."""
     return [
         line.lstrip("├└│─ ")
         for line in explain(made).splitlines()

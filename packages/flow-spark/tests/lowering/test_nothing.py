@@ -1,4 +1,4 @@
-"""What stages make of nothing, where Spark makes no task of no rows."""
+"""Stages of empty input, where Spark makes no task of no rows."""
 
 from __future__ import annotations
 

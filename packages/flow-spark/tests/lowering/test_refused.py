@@ -1,4 +1,4 @@
-"""What depends on an order is refused, when a flow is put together, where its items have none."""
+"""A stage that depends on an order is refused at assembly where the items have none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stages_of(spec: OperatorSpec) -> list[Template]:
 
 
 def place_of(template: Template) -> Placement:
-    """Where a stage runs, by what becomes of it."""
+    """The place where a stage runs, by what becomes of it."""
     of_param = {"start": 0, "seed": UNSET}
     stage: Stage[Any, Any] = Stage(template, *(of_param.get(name, str) for name in template.params))
     try:

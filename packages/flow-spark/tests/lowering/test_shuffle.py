@@ -1,4 +1,4 @@
-"""What has the same key is reduced where it is, then meets in one partition."""
+"""Items with the same key are reduced where they are, then meet in one partition."""
 
 from __future__ import annotations
 

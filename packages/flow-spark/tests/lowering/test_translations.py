@@ -1,4 +1,4 @@
-"""Somebody else's stages on a cluster: a package brings a stage and its translation."""
+"""Stages of other packages on a cluster: a package brings a stage and its translation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What type aggregates give, as far as their functions say."""
+"""The types that aggregates give, as far as their functions say."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_flows_that_cannot_be_united_are_refused(spark: SparkSession, tmp_path: 
 
 
 def test_flows_that_are_merged_say_whether_they_can_be_united(spark: SparkSession) -> None:
-    """What ``merge`` of flow-ops asks the first source."""
+    """The requests of ``merge`` of flow-ops to the first source."""
     there, here = placed(spark, 3), flow.range(3)
     source: Any = source_of(there)
 

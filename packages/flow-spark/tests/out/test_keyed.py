@@ -45,7 +45,7 @@ def states(**given: Any) -> KeyStates:
 
 
 class Values:
-    """What Spark keeps for a bucket, and its clock."""
+    """The state that Spark keeps for a bucket, and its clock."""
 
     def __init__(self) -> None:
         self.kept: tuple[bytes] | None = None

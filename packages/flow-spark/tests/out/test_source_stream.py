@@ -118,7 +118,7 @@ class TestSegments:
     def test_opening_a_spool_a_second_time_does_not_disturb_its_writer(
         self, side: str, tmp_path: Path
     ) -> None:
-        """A second `stream_source` of a spool is refused, and the first one goes on."""
+        """A second `stream_source` of a spool is refused, and the first one continues."""
         spool = Segments.made(tmp_path / "spool", INTS)
         lock: Lock = getattr(spool, side)
         assert lock.acquire(0.0)

@@ -1,4 +1,4 @@
-"""Both sides of the spool without Spark: who feeds it, and what Spark would call."""
+"""Both sides of the spool without Spark: the feeder, and the calls that Spark would make."""
 
 from __future__ import annotations
 

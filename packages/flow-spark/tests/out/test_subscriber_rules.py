@@ -34,7 +34,7 @@ class TestWriteSubscriberThatRequestsOften(SubscriberVerification[int]):
 
 
 class TestIntake:
-    """What takes the items of a flow for the spool."""
+    """The subscriber that takes the items of a flow for the spool."""
 
     def started(self, items: Flow[int], prefetch: int) -> tuple[_Intake, threading.Thread]:
         intake = _Intake(prefetch)

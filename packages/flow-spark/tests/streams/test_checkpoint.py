@@ -1,4 +1,4 @@
-"""Whose a checkpoint is: a flow goes on with its own, in any process, and not with another's."""
+"""The owner of a checkpoint: a flow continues its own, in any process, and not another's."""
 
 from __future__ import annotations
 

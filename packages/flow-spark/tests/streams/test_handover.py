@@ -1,4 +1,4 @@
-"""How a micro-batch is handed over: who may, and what happens when one end goes."""
+"""The handover of a micro-batch: the ends that may take part, and the loss of one of them."""
 
 from __future__ import annotations
 

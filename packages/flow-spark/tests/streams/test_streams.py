@@ -48,7 +48,7 @@ Committed = Callable[[], set[int]]
 
 
 def stopped(spark: SparkSession) -> bool:
-    """Whether no query runs, waiting for those that are just being stopped."""
+    """Return whether no query runs, waiting for those that are just being stopped."""
     for query in spark.streams.active:
         query.awaitTermination(int(TIMEOUT_S))
     return not spark.streams.active

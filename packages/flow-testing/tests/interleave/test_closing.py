@@ -1,4 +1,4 @@
-"""How runs of stages end, and what is told of it, under every schedule within the bound."""
+"""The end of runs of stages, and its notifications, under every schedule within the bound."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def busy(*_: object) -> None:
 
 
 class Told:
-    """Which of the actions that hear of the end were run."""
+    """The actions on the end that were run."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
@@ -48,7 +48,7 @@ class Told:
 
 
 def released(subscriber: TestSubscriber[int]) -> None:
-    """The subscription refers to nobody any more (§3.13), and nothing waits in it."""
+    """The subscription refers to no subscriber any more (§3.13), and nothing waits in it."""
     subscription: Any = subscriber.subscription
     assert subscription._downstream is None
     assert subscription._loop is None

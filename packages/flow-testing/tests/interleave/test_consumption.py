@@ -1,4 +1,4 @@
-"""Those who take items out of a flow, under every schedule within the bound."""
+"""The consumers of items of a flow, under every schedule within the bound."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:
 
 
 def until(wanted: Callable[[], object]) -> None:
-    """Wait, virtual second after virtual second: until nobody else can go on."""
+    """Wait, virtual second after virtual second: until no other thread can continue."""
     while not wanted():
         time.sleep(1)
 

@@ -1,4 +1,4 @@
-"""What the explorer does: outcomes, failures, tokens, time, and leaving everything as it was."""
+"""The explorer: outcomes, failures, tokens, time, and leaving everything as it was."""
 
 from __future__ import annotations
 

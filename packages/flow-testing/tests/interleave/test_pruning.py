@@ -1,4 +1,4 @@
-"""Schedules that are left out have no outcome of their own: random programs, with and without."""
+"""Schedules that are left out have no further outcome: random programs, with and without."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def emitting(
 
 
 def released(subscriber: TestSubscriber[int]) -> None:
-    """The subscription refers to nobody any more (§3.13), and nothing waits in it."""
+    """The subscription refers to no subscriber any more (§3.13), and nothing waits in it."""
     subscription: Any = subscriber.subscription
     assert subscription._downstream is None
     assert not subscription._queue

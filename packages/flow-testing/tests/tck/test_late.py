@@ -1,4 +1,4 @@
-"""What must come may come late: the verifications wait for it, and not for a while only."""
+"""A required signal may come late: the verifications wait for it, and not for a while only."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_required_signal_is_waited_for_until_it_comes(rule: str) -> None:
 
 @pytest.mark.parametrize(("quiet_s", "turns"), [(0, 1), (0.001, 2)], ids=["at once", "later"])
 def test_a_signal_that_does_not_come_fails_with_a_text(quiet_s: float, turns: int) -> None:
-    """At once where nothing comes by itself; otherwise when the time is over."""
+    """At once where nothing comes by itself; otherwise when the time has passed."""
     late = Late()
     late.quiet_s, late.timeout_s = quiet_s, 0.01
     with pytest.raises(AssertionError, match="it has not come"):
