@@ -1,6 +1,6 @@
 """Runs a command until it is stopped, or until the process that started it is gone.
 
-``python guard.py PATIENCE_S PID_FILE COMMAND...`` is told by the end of its standard input, which
+``python guard.py PATIENCE_S PID_FILE COMMAND...`` stops at the end of its standard input, which
 the system closes too when the process at the other end is killed. It runs nothing but the standard
 library, so that it can be started with ``-S``.
 """
