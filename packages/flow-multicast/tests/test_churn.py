@@ -113,7 +113,7 @@ def blocks() -> int:
 
 
 @pytest.mark.parametrize("name", STARTS)
-def test_nothing_is_kept_of_those_who_come_and_go_while_one_is_slow(name: str) -> None:
+def test_nothing_is_retained_of_subscribers_that_come_and_go_while_one_is_slow(name: str) -> None:
     over, inside, go = threading.Event(), threading.Event(), threading.Event()
 
     def dawdle(_: int) -> None:
@@ -138,7 +138,7 @@ def test_nothing_is_kept_of_those_who_come_and_go_while_one_is_slow(name: str) -
 
 
 @pytest.mark.parametrize("name", STARTS)
-def test_who_stays_gets_each_item_once_and_nothing_is_left_of_who_went(
+def test_a_staying_subscriber_gets_each_item_once_and_nothing_is_left_of_the_others(
     name: str, drops: Drops
 ) -> None:
     over = threading.Event()

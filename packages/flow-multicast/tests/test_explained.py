@@ -25,7 +25,7 @@ SHARED: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
 
 
 @pytest.mark.parametrize("make", SHARED.values(), ids=SHARED)
-def test_what_is_shared_is_drawn_once(make: Callable[[Flow[int]], Flow[Any]]) -> None:
+def test_a_shared_part_is_drawn_once(make: Callable[[Flow[int]], Flow[Any]]) -> None:
     text = explain(make(flow.range(10).map(abs)).filter(bool))
     assert "no plugin" not in text
     for part in ("source range(0, 10)", "── map(abs)", "── filter(bool)"):

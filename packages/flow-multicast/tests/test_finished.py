@@ -131,7 +131,9 @@ def test_a_finished_subscription_keeps_no_processor(
 
 @each_processor
 @pytest.mark.parametrize("error", [None, LookupError("over")])
-def test_who_came_after_the_end_keeps_no_processor(name: str, error: LookupError | None) -> None:
+def test_a_subscriber_that_came_after_the_end_retains_no_processor(
+    name: str, error: LookupError | None
+) -> None:
     held = Held(name, TestSubscriber[Any](10)).feed()
     if error is None:
         held.processor.on_complete()
@@ -143,7 +145,7 @@ def test_who_came_after_the_end_keeps_no_processor(name: str, error: LookupError
 
 
 @each_processor
-def test_who_cancels_in_on_subscribe_keeps_no_processor(name: str) -> None:
+def test_a_subscriber_that_cancels_in_on_subscribe_retains_no_processor(name: str) -> None:
     processor = PROCESSORS[name]()
     kept: list[Any] = []
 
@@ -159,14 +161,14 @@ def test_who_cancels_in_on_subscribe_keeps_no_processor(name: str) -> None:
     assert len(kept) == 1
 
 
-def test_who_was_too_slow_keeps_no_processor() -> None:
+def test_a_subscriber_that_was_too_slow_retains_no_processor() -> None:
     held = Held("direct", TestSubscriber[Any](0)).join().feed()
     assert held.subscriber.terminated
     held.let_go()
 
 
 @each_processor
-def test_who_raised_keeps_no_processor(name: str, drops: Drops) -> None:
+def test_a_subscriber_that_raised_retains_no_processor(name: str, drops: Drops) -> None:
     if name == "async":
         return  # it sends its item at the end
 

@@ -33,7 +33,7 @@ def joined(processor: MulticastProcessor[int], request: int = 10) -> TestSubscri
 
 
 @pytest.mark.checklist("M37")
-def test_who_subscribes_while_it_completes_hears_of_the_end_once() -> None:
+def test_a_subscriber_that_comes_while_it_completes_gets_one_terminal() -> None:
     def body() -> Scenario:
         processor = fed()
         subscriber = TestSubscriber[int]()
@@ -47,7 +47,7 @@ def test_who_subscribes_while_it_completes_hears_of_the_end_once() -> None:
 
 
 @pytest.mark.checklist("M33")
-def test_the_end_does_not_overtake_an_item_while_somebody_requests() -> None:
+def test_the_end_does_not_overtake_an_item_during_a_request() -> None:
     def body() -> Scenario:
         processor = fed()
         subscriber = joined(processor, 0)
@@ -64,7 +64,7 @@ def test_the_end_does_not_overtake_an_item_while_somebody_requests() -> None:
 
 
 @pytest.mark.checklist("M10")
-def test_who_cancels_while_items_are_sent_holds_nobody_back() -> None:
+def test_a_subscriber_that_cancels_while_items_are_sent_holds_no_other_back() -> None:
     def body() -> Scenario:
         processor = fed()
         leaving, staying = joined(processor, 1), joined(processor)
@@ -84,7 +84,7 @@ def test_who_cancels_while_items_are_sent_holds_nobody_back() -> None:
     exhaust(body)
 
 
-def test_who_subscribes_while_items_are_sent_gets_the_rest_in_order() -> None:
+def test_a_subscriber_that_comes_while_items_are_sent_gets_the_rest_in_order() -> None:
     def body() -> Scenario:
         processor = fed()
         first, late = joined(processor), TestSubscriber[int]()
@@ -105,7 +105,7 @@ def test_who_subscribes_while_items_are_sent_gets_the_rest_in_order() -> None:
     exhaust(body, {(), (2,), (1, 2)})
 
 
-def test_two_who_offer_at_once_are_put_in_some_order() -> None:
+def test_two_simultaneous_offers_are_put_in_some_order() -> None:
     def body() -> Scenario:
         processor = fed()
         first, second = joined(processor), joined(processor)
@@ -120,7 +120,7 @@ def test_two_who_offer_at_once_are_put_in_some_order() -> None:
     exhaust(body, {(1, 2), (2, 1)})
 
 
-def test_of_two_who_offer_at_once_where_there_is_room_for_one_one_is_taken_or_both() -> None:
+def test_of_two_simultaneous_offers_with_room_for_one_one_or_both_are_taken() -> None:
     def body() -> Scenario:
         processor = fed(1)
         taken: list[bool] = []
@@ -156,7 +156,7 @@ def test_a_bad_request_waits_for_a_running_on_next() -> None:
     exhaust(body)
 
 
-def test_who_cancels_as_its_bad_request_is_made_gets_no_more_than_it_has_asked_for() -> None:
+def test_a_cancel_during_a_bad_request_brings_no_more_than_was_requested() -> None:
     def body() -> Scenario:
         processor = fed()
         leaving = joined(processor, 1)
@@ -175,7 +175,7 @@ def test_who_cancels_as_its_bad_request_is_made_gets_no_more_than_it_has_asked_f
 
 
 @pytest.mark.checklist("M40", "M42")
-def test_the_last_who_leaves_cancels_the_upstream_unless_somebody_joins_before() -> None:
+def test_the_last_subscriber_to_leave_cancels_the_upstream_unless_another_joins() -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         processor = MulticastProcessor[int](4, ref_count=True)
@@ -215,7 +215,7 @@ def test_two_ends_at_once_are_one() -> None:
 
 
 @pytest.mark.nightly  # takes half a minute
-def test_two_who_cancel_while_it_completes_are_let_go() -> None:
+def test_two_subscribers_that_cancel_while_it_completes_are_released() -> None:
     def body() -> Scenario:
         processor = fed()
         first, second = joined(processor), joined(processor)
@@ -232,7 +232,7 @@ def test_two_who_cancel_while_it_completes_are_let_go() -> None:
 
 
 @pytest.mark.checklist("M10")
-def test_a_polled_source_goes_on_for_who_stays() -> None:
+def test_a_polled_source_continues_for_the_subscriber_that_stays() -> None:
     def body() -> Scenario:
         processor = MulticastProcessor[int](2)
         staying, leaving = joined(processor, 0), joined(processor, 0)

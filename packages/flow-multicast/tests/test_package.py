@@ -42,7 +42,7 @@ def test_the_readme_is_true() -> None:
 
 
 @pytest.mark.checklist("M48")
-def test_operators_are_no_processors() -> None:
+def test_operators_are_not_processors() -> None:
     imported = [
         module
         for name, module in sys.modules.items()
@@ -65,7 +65,7 @@ def test_the_plugin_loads_without_a_complaint() -> None:
     assert "flow_multicast._plugin" in [plugin.module for plugin in host.plugins]
 
 
-def test_each_public_name_exists() -> None:
+def test_public_names_exist_in_their_modules() -> None:
     for name in flow_multicast.__all__:
         where = "flow_core." if name in NAMED_IN_THE_CORE else "flow_multicast."
         assert getattr(flow_multicast, name).__module__.startswith(where)

@@ -137,7 +137,7 @@ def test_items_and_errors_that_are_kept_go_with_the_processor(
 
 
 @pytest.mark.parametrize("make", [*HOT.values(), MulticastProcessor], ids=[*HOT, "multicast"])
-def test_who_leaves_is_forgotten_at_once(make: Callable[[], Any]) -> None:
+def test_a_subscriber_that_leaves_is_released_at_once(make: Callable[[], Any]) -> None:
     gc.disable()
     try:
         processor = make()
@@ -209,7 +209,9 @@ KEEPING: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
 
 @pytest.mark.parametrize("raised", [False, True], ids=["never raised", "raised"])
 @pytest.mark.parametrize("name", KEEPING)
-def test_a_kept_error_keeps_nothing_of_those_who_were_told(name: str, raised: bool) -> None:
+def test_a_kept_error_retains_nothing_of_the_subscribers_that_got_it(
+    name: str, raised: bool
+) -> None:
     error = LookupError("kept")
 
     def fail() -> None:

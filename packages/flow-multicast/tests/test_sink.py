@@ -36,7 +36,7 @@ def processor(request: pytest.FixtureRequest) -> Any:
     return PROCESSORS[request.param]()
 
 
-def test_what_is_taken_arrives_and_nothing_is_taken_after_the_end(processor: Any) -> None:
+def test_taken_items_arrive_and_nothing_is_taken_after_the_end(processor: Any) -> None:
     sink = Sink[int](processor)
     subscriber = TestSubscriber[int](10)
     processor.subscribe(subscriber)
@@ -61,14 +61,14 @@ def test_an_error_is_a_terminal_too(processor: Any) -> None:
     assert sink.try_next(1) is EmitResult.TERMINATED
 
 
-def test_none_is_no_item(processor: Any) -> None:
+def test_none_is_not_an_item(processor: Any) -> None:
     with pytest.raises(NoneItemError):
         Sink[Any](processor).try_next(None)
     with pytest.raises(NoneItemError):
         Sink[Any](processor).try_error(None)  # type: ignore[arg-type]  # the mistake to be found
 
 
-def test_an_item_that_nobody_has_asked_for_is_not_taken() -> None:
+def test_an_item_that_no_subscriber_has_requested_is_not_taken() -> None:
     processor = DirectProcessor[int]()
     sink = Sink(processor)
     assert sink.try_next(1) is EmitResult.ZERO_SUBSCRIBER
@@ -86,7 +86,7 @@ def test_an_item_that_nobody_has_asked_for_is_not_taken() -> None:
     [MulticastProcessor[int](1), UnicastProcessor[int](1), ReplayProcessor[int](size=1)],
     ids=["multicast", "unicast", "replay"],
 )
-def test_an_item_that_there_is_no_room_for_is_not_taken(processor: Any) -> None:
+def test_an_item_without_room_is_not_taken(processor: Any) -> None:
     sink = Sink[int](processor)
     subscriber = TestSubscriber[int](0)
     processor.subscribe(subscriber)
@@ -113,7 +113,7 @@ def test_a_subscriber_that_has_left_is_named(processor: Any) -> None:
     assert sink.try_complete() is EmitResult.CANCELLED
 
 
-def test_of_two_threads_at_once_one_is_told_to_come_again() -> None:
+def test_of_two_simultaneous_threads_one_gets_non_serialized() -> None:
     processor = DirectProcessor[int]()
     sink = Sink(processor)
     inside, go = threading.Event(), threading.Event()

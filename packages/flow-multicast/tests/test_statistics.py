@@ -91,7 +91,7 @@ def told(subscriber: TestSubscriber[Any]) -> Statistics:
 
 
 @each_processor
-def test_a_processor_tells_who_is_served_and_what_waits(name: str) -> None:
+def test_a_processor_reports_its_subscribers_and_waiting_items(name: str) -> None:
     source = TestPublisher[int]()
     processor = PROCESSORS[name]()
     subscriber = TestSubscriber[int](0)
@@ -154,7 +154,7 @@ def test_a_slow_line_says_how_many_items_it_has_still_to_get(processor: Any, wai
 
 
 @each_processor
-def test_a_line_with_a_bad_request_is_over(name: str) -> None:
+def test_a_line_with_a_bad_request_has_ended(name: str) -> None:
     processor = PROCESSORS[name]()
     subscriber = TestSubscriber[int](0)
     processor.subscribe(subscriber)
@@ -165,7 +165,7 @@ def test_a_line_with_a_bad_request_is_over(name: str) -> None:
 
 
 @each_operator
-def test_what_runs_can_be_looked_at_from_the_subscriber_to_the_source(
+def test_a_running_flow_can_be_inspected_from_the_subscriber_to_the_source(
     make: Callable[[], Any],
 ) -> None:
     made = flow.never().pipe(make())
@@ -197,7 +197,7 @@ def test_what_runs_can_be_looked_at_from_the_subscriber_to_the_source(
 
 
 @each_operator
-def test_who_holds_the_others_back_is_named(make: Callable[[], Any]) -> None:
+def test_the_subscriber_that_holds_the_others_back_is_named(make: Callable[[], Any]) -> None:
     source = TestPublisher[int]()
     made = Flow(source).pipe(make())
     if not isinstance(made, Connectable) or "UnicastProcessor" in repr(made):

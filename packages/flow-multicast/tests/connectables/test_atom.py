@@ -47,7 +47,7 @@ def test_a_change_that_comes_in_the_midst_of_another_is_not_lost() -> None:
     assert explore_reentry(body, modules=[AtomicReference.__module__, __name__]) > 10
 
 
-def test_a_change_to_the_same_object_is_none() -> None:
+def test_an_update_that_returns_the_same_object_changes_nothing() -> None:
     value = [1]
     atom = AtomicReference(value)
     before, after = atom.update(lambda same: same)

@@ -61,7 +61,7 @@ def test_of_two_that_connect_one_does_and_both_get_the_same_connection() -> None
     exhaust(body, ALL)
 
 
-def test_who_subscribes_while_another_connects_is_served_or_told() -> None:
+def test_a_subscriber_that_comes_during_connect_is_served_now_or_in_the_next_run() -> None:
     def body() -> Scenario:
         source = Source()
         numbers = published(source)
@@ -86,7 +86,7 @@ def test_who_subscribes_while_another_connects_is_served_or_told() -> None:
 
 
 @pytest.mark.checklist("C13", "C32")
-def test_a_disconnect_while_it_connects_leaves_nobody_without_an_end_or_a_connection() -> None:
+def test_a_disconnect_during_connect_leaves_no_subscriber_stranded() -> None:
     def body() -> Scenario:
         source = Source()
         numbers = published(source)
@@ -191,7 +191,7 @@ SHARED: dict[str, Callable[[Connectable[int]], flow.Flow[int]]] = {
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_two_who_subscribe_at_once_share_one_run(name: str) -> None:
+def test_two_simultaneous_subscribers_share_one_run(name: str) -> None:
     def body() -> Scenario:
         source = Source()
         shared = SHARED[name](published(source))
@@ -211,7 +211,7 @@ def test_two_who_subscribe_at_once_share_one_run(name: str) -> None:
     exhaust(body, COUNTING)
 
 
-def test_who_comes_as_the_last_one_leaves_is_served() -> None:
+def test_a_subscriber_that_comes_as_the_last_one_leaves_is_served() -> None:
     def body() -> Scenario:
         source = Source()
         shared = published(source).ref_count()
@@ -229,7 +229,7 @@ def test_who_comes_as_the_last_one_leaves_is_served() -> None:
     exhaust(body, COUNTING)
 
 
-def test_who_comes_as_the_source_ends_gets_an_end_or_a_new_run() -> None:
+def test_a_subscriber_that_comes_as_the_source_ends_gets_the_end_or_a_new_run() -> None:
     def body() -> Scenario:
         source = Source()
         shared = published(source).ref_count()
@@ -296,7 +296,7 @@ def test_a_disconnect_an_end_and_a_new_connection_at_once(kind: str) -> None:
 
 @pytest.mark.checklist("C04", "C34")
 @each_kind
-def test_who_subscribes_while_another_disconnects_is_told_or_served_later(kind: str) -> None:
+def test_a_subscriber_that_comes_during_a_disconnect_gets_an_end_or_the_next_run(kind: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
@@ -314,7 +314,7 @@ def test_who_subscribes_while_another_disconnects_is_told_or_served_later(kind: 
 
 @pytest.mark.checklist("C04", "C31", "C34")
 @each_kind
-def test_who_subscribes_as_the_source_ends_is_told_or_served_later(kind: str) -> None:
+def test_a_subscriber_that_comes_as_the_source_ends_gets_the_end_or_the_next_run(kind: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
@@ -335,7 +335,7 @@ def test_who_subscribes_as_the_source_ends_is_told_or_served_later(kind: str) ->
 
 @pytest.mark.checklist("C23")
 @each_kind
-def test_who_leaves_while_another_connects_gets_nothing_after_that(kind: str) -> None:
+def test_a_subscriber_that_cancels_during_connect_gets_nothing_after_that(kind: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
@@ -476,7 +476,7 @@ def test_of_two_that_it_takes_one_leaves_as_another_comes() -> None:
     exhaust(body, COUNTING)
 
 
-def test_nothing_runs_for_one_who_is_cancelled_while_it_connects() -> None:
+def test_nothing_runs_for_a_subscriber_that_is_cancelled_during_connect() -> None:
     def body() -> Scenario:
         source = Source()
         shared = published(source).ref_count()
@@ -502,7 +502,7 @@ def test_nothing_runs_for_one_who_is_cancelled_while_it_connects() -> None:
     exhaust(body, COUNTING)
 
 
-def test_two_who_are_waited_for_come_at_once_and_are_both_served() -> None:
+def test_two_awaited_subscribers_that_come_at_once_are_both_served() -> None:
     def body() -> Scenario:
         source = Source()
         both = published(source).auto_connect(2)
@@ -521,7 +521,7 @@ def test_two_who_are_waited_for_come_at_once_and_are_both_served() -> None:
 
 
 @pytest.mark.parametrize("ends", ["completes", "is disposed of"])
-def test_who_comes_as_the_only_run_ends_hears_of_it(ends: str) -> None:
+def test_a_subscriber_that_comes_as_the_only_run_ends_gets_its_end(ends: str) -> None:
     def body() -> Scenario:
         source = Source()
         connections: list[Disposable] = []
@@ -545,7 +545,7 @@ def test_who_comes_as_the_only_run_ends_hears_of_it(ends: str) -> None:
     exhaust(body, ALL)
 
 
-def test_two_who_come_first_to_a_cache_get_the_same() -> None:
+def test_two_simultaneous_first_subscribers_of_a_cache_get_the_same_items() -> None:
     def body() -> Scenario:
         source = Source()
         cached = flow.Flow(source).pipe(cache())
@@ -567,7 +567,7 @@ def test_two_who_come_first_to_a_cache_get_the_same() -> None:
     exhaust(body, COUNTING)
 
 
-def test_who_comes_as_a_shared_source_ends_is_told_or_starts_it_again() -> None:
+def test_a_subscriber_that_comes_as_a_shared_source_ends_gets_the_end_or_restarts_it() -> None:
     def body() -> Scenario:
         source = Source()
         shared = flow.Flow(source).pipe(share())

@@ -106,7 +106,7 @@ def test_without_subscribers_a_published_source_waits_for_the_first_one() -> Non
 
 
 @pytest.mark.checklist("C06")
-def test_what_a_short_source_gave_to_nobody_is_for_the_next_subscriber() -> None:
+def test_items_a_short_source_sent_without_subscribers_go_to_the_next_subscriber() -> None:
     numbers = flow.range(1, 4).pipe(publish())
     numbers.connect()
     assert list(numbers.flow) == [1, 2, 3]
@@ -117,7 +117,7 @@ def test_what_a_short_source_gave_to_nobody_is_for_the_next_subscriber() -> None
     late.assert_result(1, 2, 3)
 
 
-def test_who_comes_while_a_slow_subscriber_gets_the_rest_is_in_the_same_run() -> None:
+def test_a_subscriber_that_comes_while_a_slow_one_gets_the_rest_joins_the_same_run() -> None:
     source, runs = counted(flow.range(4))
     numbers = source.pipe(publish())
     slow, late = TestSubscriber[int](1), TestSubscriber[int](10)
@@ -167,7 +167,7 @@ def test_a_selector_that_fails_fails_the_flow_without_running_the_source(operato
 
 
 @pytest.mark.parametrize("operator", [publish, replay])
-def test_a_selector_that_leaves_the_connecting_to_nobody_is_told_what_to_give(
+def test_the_error_for_a_selector_that_never_connects_says_what_to_return(
     operator: Any,
 ) -> None:
     source, runs = counted(flow.range(3))
@@ -219,7 +219,7 @@ def test_disposing_in_the_callback_keeps_the_source_from_running(connectable: An
 
 
 @pytest.mark.checklist("C14", "C19", "C37")
-def test_after_the_end_it_connects_again_for_those_who_have_come_since(connectable: Any) -> None:
+def test_after_the_end_it_connects_again_for_later_subscribers(connectable: Any) -> None:
     numbers = connectable(flow.range(2))
     first = TestSubscriber[int](10)
     numbers.subscribe(first)
@@ -236,7 +236,9 @@ def test_after_the_end_it_connects_again_for_those_who_have_come_since(connectab
 
 @pytest.mark.checklist("C16", "C31", "C37")
 @pytest.mark.parametrize("kind", ["publish", "multicast"])
-def test_who_subscribes_and_connects_because_of_the_end_is_in_the_next_run(kind: str) -> None:
+def test_a_subscriber_that_subscribes_and_connects_in_on_complete_is_in_the_next_run(
+    kind: str,
+) -> None:
     numbers = KINDS[kind](flow.range(2))
     again = TestSubscriber[int](10)
 
@@ -277,7 +279,7 @@ def test_subscribers_of_a_given_processor_go_straight_to_it() -> None:
 
 
 @pytest.mark.checklist("C18")
-def test_a_processor_that_coordinates_nothing_fails_who_is_too_slow() -> None:
+def test_a_processor_without_coordination_fails_a_subscriber_that_is_too_slow() -> None:
     numbers = flow.range(3).pipe(multicast(DirectProcessor[int]))
     eager, slow = TestSubscriber[int](10), TestSubscriber[int](1)
     numbers.subscribe(eager)
@@ -301,7 +303,7 @@ def test_publish_goes_at_the_pace_of_the_slowest() -> None:
 
 
 @pytest.mark.checklist("C22", "C23", "C24")
-def test_what_was_requested_before_the_run_counts_and_who_cancelled_gets_nothing() -> None:
+def test_requests_before_the_run_count_and_a_cancelled_subscriber_gets_nothing() -> None:
     numbers = flow.range(10).pipe(publish())
     five, gone = TestSubscriber[int](0), TestSubscriber[int](10)
     numbers.subscribe(five)
@@ -346,7 +348,7 @@ def test_disposing_of_a_run_is_an_error_for_its_subscribers(connectable: Any) ->
 
 
 @pytest.mark.checklist("C35")
-def test_a_factory_that_fails_leaves_those_who_wait_to_the_next_connect() -> None:
+def test_a_factory_that_fails_leaves_waiting_subscribers_to_the_next_connect() -> None:
     error = LookupError("factory")
     failures = [error]
 
@@ -400,7 +402,9 @@ def test_a_processor_that_counts_as_false_is_one_all_the_same(given: bool) -> No
 
 
 @pytest.mark.checklist("C36")
-def test_a_callback_that_fails_leaves_those_who_wait_to_the_next_connect(connectable: Any) -> None:
+def test_a_callback_that_fails_leaves_waiting_subscribers_to_the_next_connect(
+    connectable: Any,
+) -> None:
     source, runs = counted(flow.range(2))
     numbers = connectable(source)
     early = TestSubscriber[int](10)
@@ -459,7 +463,7 @@ def test_subscribing_while_it_connects_on_another_thread_is_served() -> None:
 
 
 @pytest.mark.checklist("C39")
-def test_who_comes_late_gets_what_was_kept() -> None:
+def test_a_late_subscriber_gets_the_retained_items() -> None:
     source = TestPublisher[int]()
     numbers = Flow(source).pipe(replay(size=2))
     numbers.connect()
@@ -504,7 +508,7 @@ def test_a_bounded_replay_runs_no_further_ahead_than_it_can_keep() -> None:
     slow.assert_items(*range(99))
 
 
-def test_a_replay_that_is_fed_too_fast_fails_only_who_is_too_slow() -> None:
+def test_a_replay_that_is_fed_too_fast_fails_only_the_subscriber_that_is_too_slow() -> None:
     processor = ReplayProcessor[int](size=2)
     eager, slow = TestSubscriber[int](10), TestSubscriber[int](0)
     processor.subscribe(eager)
@@ -570,7 +574,7 @@ def test_it_waits_for_as_many_as_it_takes() -> None:
     source.assert_subscribed(1)
 
 
-def test_it_goes_on_without_subscribers_for_the_time_of_grace() -> None:
+def test_it_continues_without_subscribers_during_the_grace_period() -> None:
     clock = VirtualClock()
     source = TestPublisher[int]()
     shared = Flow(source).pipe(share(grace=5, clock=clock))

@@ -80,7 +80,7 @@ def test_of_two_subscribers_in_two_loops_the_first_one_counts() -> None:
     assert items == [loop]
 
 
-def test_without_a_subscriber_it_is_the_loop_of_who_connects() -> None:
+def test_without_a_subscriber_it_runs_in_the_loop_of_the_caller_of_connect() -> None:
     connectable = flow.from_async_iterable(where()).replay()
 
     async def main() -> None:
@@ -109,7 +109,7 @@ def test_when_that_loop_is_closed_those_in_others_hear_of_it(
         assert isinstance(subscriber.error, FlowError)
 
 
-def test_who_is_left_and_tries_again_connects_it_in_a_loop_of_their_own() -> None:
+def test_a_remaining_subscriber_that_retries_connects_it_in_its_own_loop() -> None:
     entered = threading.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 
@@ -169,7 +169,7 @@ class TestGrace:
         asyncio.run(main())
         assert cancelled.wait(TIMEOUT_S)
 
-    def test_it_is_over_at_once_if_that_loop_is_closed_already(self, drops: Any) -> None:
+    def test_it_ends_at_once_if_that_loop_is_already_closed(self, drops: Any) -> None:
         source = TestPublisher[int]()
         shared = Flow(source).share(grace=3600)
 

@@ -48,14 +48,16 @@ def write(tmp_path: Path) -> Write:
         ('use = "replay"\nselector = { object = "chosen:tens" }\nsize = 2', [0, 10, 20, 30]),
     ],
 )
-def test_what_connects_by_itself_is_an_operator_of_a_file(
+def test_an_operator_that_connects_by_itself_can_stand_in_a_file(
     write: Write, operator: str, expected: list[int]
 ) -> None:
     assert list(load(write(operator)).flow()) == expected
 
 
 @pytest.mark.parametrize("operator", ["publish", "replay"])
-def test_what_waits_for_connect_says_what_to_take_in_a_file(write: Write, operator: str) -> None:
+def test_the_error_for_an_operator_that_waits_for_connect_names_the_ones_for_a_file(
+    write: Write, operator: str
+) -> None:
     pipeline = load(write(f'use = "{operator}"'))
     with pytest.raises(
         PipelineError, match="use share, cache, or publish or replay with"
@@ -65,7 +67,7 @@ def test_what_waits_for_connect_says_what_to_take_in_a_file(write: Write, operat
 
 
 @pytest.mark.parametrize("operator", [publish(), replay(), publish_value(0)])
-def test_what_waits_for_connect_says_how_a_chain_goes_on(operator: Any) -> None:
+def test_the_error_for_a_chain_after_a_connectable_says_how_to_continue(operator: Any) -> None:
     connectable: Any = flow.range(3).pipe(operator)
     with pytest.raises(AttributeError, match=r"continue with .ref_count\(\).map, .auto_connect"):
         connectable.map(str)

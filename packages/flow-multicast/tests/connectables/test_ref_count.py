@@ -32,7 +32,7 @@ class Interrupted(Clock):
         return self.clock.schedule_periodically(delay_s, period_s, task)
 
 
-def test_who_comes_while_the_timer_is_set_leaves_none_running() -> None:
+def test_a_subscriber_that_comes_while_the_timer_is_set_leaves_no_timer_running() -> None:
     source, clock = TestPublisher[int](), VirtualClock()
     late = TestSubscriber[int]()
     interrupted = Interrupted(clock, lambda: shared.subscribe(late))
@@ -68,7 +68,7 @@ def test_it_is_measured_where_the_first_subscriber_belongs() -> None:
     assert stopped == [threading.current_thread().name]
 
 
-def test_a_ring_while_somebody_joins_stops_nothing() -> None:
+def test_a_timer_that_rings_while_a_subscriber_joins_stops_nothing() -> None:
     source, clock = TestPublisher[int](), VirtualClock()
     shared = flow.Flow(source).publish().ref_count(grace=5, clock=clock)
     first = TestSubscriber[int]()
@@ -99,7 +99,7 @@ def test_a_ring_while_somebody_joins_stops_nothing() -> None:
     assert clock.pending == 0
 
 
-def test_a_run_that_has_ended_serves_newcomers_as_long_as_somebody_is_there() -> None:
+def test_a_run_that_has_ended_serves_newcomers_while_a_subscriber_remains() -> None:
     runs: list[int] = []
 
     def run() -> flow.Flow[int]:
@@ -120,7 +120,7 @@ def test_a_run_that_has_ended_serves_newcomers_as_long_as_somebody_is_there() ->
     assert runs == [0, 1]
 
 
-def test_who_has_failed_to_connect_does_not_count_for_the_next_try() -> None:
+def test_a_subscriber_that_failed_to_connect_does_not_count_for_the_next_try() -> None:
     made: list[MulticastProcessor[int]] = []
     tries: list[int] = []
 
@@ -142,7 +142,9 @@ def test_who_has_failed_to_connect_does_not_count_for_the_next_try() -> None:
     assert len(tries) == 2
 
 
-def test_who_has_left_before_the_connection_failed_is_not_subtracted_again(drops: Drops) -> None:
+def test_a_subscriber_that_left_before_the_connection_failed_is_not_subtracted_again(
+    drops: Drops,
+) -> None:
     made: list[MulticastProcessor[int]] = []
     tries: list[int] = []
     waiting, leaving, late = (TestSubscriber[int]() for _ in range(3))

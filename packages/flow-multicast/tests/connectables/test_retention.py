@@ -69,7 +69,9 @@ def test_it_lets_go_of_everything(name: str, ending: Ending) -> None:
 
 
 @pytest.mark.parametrize("error", [None, LookupError("over")])
-def test_who_has_got_all_of_a_cache_keeps_nothing_of_it(error: LookupError | None) -> None:
+def test_a_subscriber_that_has_got_all_of_a_cache_retains_nothing_of_it(
+    error: LookupError | None,
+) -> None:
     source = TestPublisher[Any]()
     cached = Flow(source).pipe(cache())
     subscriber = TestSubscriber[Any](10)
@@ -121,7 +123,7 @@ def test_an_early_subscriber_that_has_left_is_not_kept(kind: str) -> None:
 
 
 @each_kind
-def test_who_has_requested_what_cannot_be_is_not_kept(kind: str) -> None:
+def test_a_subscriber_with_an_invalid_request_is_not_retained(kind: str) -> None:
     numbers = KINDS[kind](flow.never())
     subscriber = TestSubscriber[int](-1)
     alive = weakref.ref(subscriber)
@@ -133,7 +135,7 @@ def test_who_has_requested_what_cannot_be_is_not_kept(kind: str) -> None:
 
 @pytest.mark.parametrize("ends", ["completes", "is disposed of"])
 @pytest.mark.parametrize("kind", ["publish", "multicast", "replay"])
-def test_a_connection_that_is_over_keeps_no_items_however_long_it_is_held(
+def test_a_connection_that_has_ended_retains_no_items_however_long_it_is_held(
     kind: str, ends: str
 ) -> None:
     source = TestPublisher[Any]()

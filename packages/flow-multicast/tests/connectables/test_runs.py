@@ -101,7 +101,7 @@ def test_a_connection_goes_through_its_states_once() -> None:
 
 
 @pytest.mark.checklist("C21")
-def test_who_connects_while_another_is_at_it_gets_a_handle_that_stops_it() -> None:
+def test_connect_during_another_connect_returns_a_handle_that_stops_it() -> None:
     inside, release = threading.Event(), threading.Event()
 
     def factory() -> MulticastProcessor[int]:
@@ -127,7 +127,7 @@ def test_who_connects_while_another_is_at_it_gets_a_handle_that_stops_it() -> No
 
 
 @pytest.mark.checklist("C04", "C22", "C25")
-def test_who_subscribes_while_early_ones_are_served_misses_nothing() -> None:
+def test_a_subscriber_that_comes_while_early_ones_are_served_misses_nothing() -> None:
     """He may come before some of those: no order is promised, but that nobody misses an item."""
     order: list[str] = []
     late = TestSubscriber[int](10, on_item=lambda _, n: order.append(f"late {n}"))
@@ -150,7 +150,7 @@ def test_who_subscribes_while_early_ones_are_served_misses_nothing() -> None:
 
 
 @pytest.mark.checklist("C34")
-def test_who_has_found_a_run_that_ends_just_then_hears_of_the_end() -> None:
+def test_a_subscriber_that_joins_a_run_that_ends_just_then_gets_the_end() -> None:
     connections: list[Disposable] = []
 
     class Slow(MulticastProcessor[int]):  # type: ignore[misc]  # final for users
@@ -249,7 +249,7 @@ def test_the_last_items_of_a_recursive_source_come_before_its_end(
 
 @pytest.mark.checklist("C10")
 @pytest.mark.parametrize("make", [DirectProcessor[int], lambda: MulticastProcessor[int](2)])
-def test_subscribers_of_a_given_processor_go_on_with_the_next_connection(make: Any) -> None:
+def test_subscribers_of_a_given_processor_continue_with_the_next_connection(make: Any) -> None:
     source = TestPublisher[int]()
     numbers = Flow(source).pipe(multicast(make()))
     subscriber = TestSubscriber[int]()
@@ -293,7 +293,7 @@ def failing_once() -> Callable[[], MulticastProcessor[int]]:
 
 @pytest.mark.checklist("C35")
 @pytest.mark.parametrize("way", ["ref_count", "auto_connect"])
-def test_a_factory_that_fails_is_told_to_who_has_made_it_connect(way: str) -> None:
+def test_a_factory_that_fails_fails_the_subscriber_that_made_it_connect(way: str) -> None:
     numbers = flow.range(2).pipe(multicast(failing_once()))
     both = numbers.ref_count(2) if way == "ref_count" else numbers.auto_connect(2)
     first, second, third = (TestSubscriber[int](10) for _ in range(3))
@@ -307,7 +307,7 @@ def test_a_factory_that_fails_is_told_to_who_has_made_it_connect(way: str) -> No
 
 
 @pytest.mark.parametrize("operator", [publish, replay])
-def test_who_comes_after_the_only_run_gets_its_end(operator: Any) -> None:
+def test_a_subscriber_that_comes_after_the_only_run_gets_its_end(operator: Any) -> None:
     kept = (0, 1) if operator is replay else ()
     once = flow.range(2).pipe(operator()).auto_connect()
     assert list(once) == [0, 1]
@@ -317,7 +317,7 @@ def test_who_comes_after_the_only_run_gets_its_end(operator: Any) -> None:
         late.assert_result(*kept)
 
 
-def test_a_run_that_nobody_is_waited_for_has_one_end_as_well() -> None:
+def test_a_run_that_waits_for_no_subscriber_has_one_end_as_well() -> None:
     once = flow.range(2).pipe(publish()).auto_connect(0)
     assert [list(once), list(once)] == [[0, 1], []]
 
@@ -344,7 +344,7 @@ def test_a_run_that_is_disposed_of_before_it_begins_is_tried_again_by_the_next()
     third.assert_items(1)
 
 
-def test_who_comes_after_the_only_run_has_failed_gets_its_error() -> None:
+def test_a_subscriber_that_comes_after_the_only_run_failed_gets_its_error() -> None:
     error = LookupError("source")
     once = flow.error(error).pipe(publish()).auto_connect()
     for _ in range(2):
@@ -353,7 +353,7 @@ def test_who_comes_after_the_only_run_has_failed_gets_its_error() -> None:
         late.assert_failure(error)
 
 
-def test_who_comes_after_the_only_run_was_disposed_of_is_told_so() -> None:
+def test_a_subscriber_that_comes_after_the_only_run_was_disposed_of_is_disconnected() -> None:
     connections: list[Disposable] = []
     once = flow.never().pipe(publish()).auto_connect(1, connections.append)
     once.subscribe(TestSubscriber())
@@ -364,7 +364,7 @@ def test_who_comes_after_the_only_run_was_disposed_of_is_told_so() -> None:
 
 
 @pytest.mark.parametrize("operator", [publish, replay])
-def test_who_still_listens_to_a_selected_flow_that_is_over_is_told_so(operator: Any) -> None:
+def test_a_subscriber_of_a_selected_flow_that_has_ended_is_disconnected(operator: Any) -> None:
     source = TestPublisher[int]()
     side = TestSubscriber[int]()
 
@@ -414,7 +414,9 @@ def test_a_connection_is_disposed_of_though_its_connectable_is_forgotten() -> No
     ],
     ids=lambda value: repr(value),
 )
-def test_what_he_gets_who_subscribes_from_within_an_item(operator: Any, expected: Any) -> None:
+def test_the_items_of_a_subscriber_that_subscribes_within_on_next(
+    operator: Any, expected: Any
+) -> None:
     source = TestPublisher[int]()
     made = Flow(source).pipe(operator)
     inner = TestSubscriber[int](10)
@@ -442,7 +444,7 @@ def test_what_he_gets_who_subscribes_from_within_an_item(operator: Any, expected
     ],
     ids=["share", "replay"],
 )
-def test_a_run_whose_source_has_ended_goes_on_for_a_slow_subscriber_and_who_joins_him(
+def test_a_run_whose_source_has_ended_continues_for_slow_and_joining_subscribers(
     operator: Any, slow_gets: list[int], late_gets: list[int] | None
 ) -> None:
     runs: list[int] = []
@@ -467,7 +469,7 @@ def test_a_run_whose_source_has_ended_goes_on_for_a_slow_subscriber_and_who_join
 # -- statistics
 
 
-def test_it_tells_who_waits_who_is_served_and_who_holds_the_others_back() -> None:
+def test_statistics_name_waiting_served_and_slow_subscribers() -> None:
     source = TestPublisher[int]()
     numbers = Flow(source).pipe(publish(prefetch=8))
     eager, slow = TestSubscriber[int](10), TestSubscriber[int](1)
@@ -511,7 +513,7 @@ def test_a_connectable_and_a_connection_are_links(kind: str) -> None:
     assert not [each for each in links(connection) if each.upstream is not None]
 
 
-def test_who_waits_is_a_link_as_well() -> None:
+def test_a_waiting_subscriber_is_a_link_as_well() -> None:
     numbers = flow.never().pipe(publish())
     handle = numbers.flow.subscribe(prefetch=4)
     waiting = [*links(handle)][1]

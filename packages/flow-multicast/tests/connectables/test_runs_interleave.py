@@ -53,7 +53,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 @pytest.mark.checklist("M10")
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "multicast"])
-def test_who_leaves_while_items_come_holds_nobody_back(kind: str) -> None:
+def test_a_subscriber_that_leaves_while_items_come_holds_no_other_back(kind: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
@@ -86,7 +86,7 @@ def test_who_leaves_while_items_come_holds_nobody_back(kind: str) -> None:
 
 @pytest.mark.checklist("C04", "C22", "C25")
 @each_kind
-def test_who_comes_while_early_ones_are_let_in_has_the_same_run(kind: str) -> None:
+def test_a_subscriber_that_comes_while_early_ones_are_let_in_has_the_same_run(kind: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
@@ -110,7 +110,7 @@ def test_who_comes_while_early_ones_are_let_in_has_the_same_run(kind: str) -> No
 
 @pytest.mark.checklist("C13", "C32")
 @each_kind
-def test_early_ones_and_one_who_comes_survive_a_disconnect_in_the_midst(kind: str) -> None:
+def test_early_and_late_subscribers_survive_a_disconnect_during_connect(kind: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
@@ -155,7 +155,7 @@ def test_two_that_connect_and_one_that_disconnects(kind: str) -> None:
 
 @pytest.mark.checklist("C15", "C31")
 @each_kind
-def test_who_forgets_a_run_as_it_ends_and_another_begins(kind: str) -> None:
+def test_reset_as_a_run_ends_leaves_the_next_run_alone(kind: str) -> None:
     """reset() frees the place of a run that is over only."""
 
     def body() -> Scenario:
@@ -184,7 +184,7 @@ def test_who_forgets_a_run_as_it_ends_and_another_begins(kind: str) -> None:
 
 
 @pytest.mark.checklist("C06")
-def test_what_a_source_gave_to_nobody_goes_to_one_run_of_those_who_come_at_once() -> None:
+def test_items_without_a_subscriber_go_to_the_one_that_comes_as_the_source_ends() -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS["publish"](flow.Flow(source))
@@ -209,7 +209,7 @@ CACHES: dict[str, Callable[[flow.Flow[int]], flow.Flow[int]]] = {
 
 
 @pytest.mark.parametrize("name", CACHES)
-def test_who_comes_to_a_cache_as_its_source_ends_gets_what_is_kept(name: str) -> None:
+def test_a_subscriber_that_comes_to_a_cache_as_its_source_ends_gets_what_is_kept(name: str) -> None:
     def body() -> Scenario:
         source = Source()
         cached = CACHES[name](flow.Flow(source))
@@ -234,7 +234,7 @@ def test_who_comes_to_a_cache_as_its_source_ends_gets_what_is_kept(name: str) ->
     exhaust(body, (ref_count,))
 
 
-def test_who_comes_while_one_still_gets_the_rest_is_in_his_run() -> None:
+def test_a_subscriber_that_comes_as_the_source_ends_joins_the_run_of_a_slow_one() -> None:
     def body() -> Scenario:
         source = Source()
         shared = flow.Flow(source).pipe(share())
@@ -253,7 +253,7 @@ def test_who_comes_while_one_still_gets_the_rest_is_in_his_run() -> None:
     exhaust(body, (ref_count,))
 
 
-def test_who_comes_as_the_rest_is_taken_is_told_or_begins_a_new_run() -> None:
+def test_a_subscriber_that_comes_as_the_rest_is_taken_gets_the_end_or_a_new_run() -> None:
     def body() -> Scenario:
         source = Source()
         shared = flow.Flow(source).pipe(share())
@@ -277,7 +277,7 @@ def test_who_comes_as_the_rest_is_taken_is_told_or_begins_a_new_run() -> None:
 
 @pytest.mark.checklist("C35")
 @pytest.mark.parametrize("way", ["ref_count", "auto_connect"])
-def test_who_came_while_another_failed_to_connect_is_served(way: str) -> None:
+def test_a_subscriber_that_came_while_another_failed_to_connect_is_served(way: str) -> None:
     def body() -> Scenario:
         source = Source()
         failures = [LookupError("factory")]
@@ -311,7 +311,7 @@ def test_who_came_while_another_failed_to_connect_is_served(way: str) -> None:
 
 @pytest.mark.checklist("C32", "C33")
 @pytest.mark.parametrize("way", ["ref_count", "auto_connect"])
-def test_who_connects_by_subscribing_is_served_or_told_though_another_disconnects(way: str) -> None:
+def test_a_subscriber_that_connects_during_a_disconnect_is_served_or_disconnected(way: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS["publish"](flow.Flow(source))
@@ -429,7 +429,7 @@ each_fed = pytest.mark.parametrize("name", FED)
 
 
 @each_fed
-def test_of_two_that_emit_one_is_told_to_come_again_or_both_are_taken(name: str) -> None:
+def test_two_simultaneous_emits_are_both_taken_or_one_is_non_serialized(name: str) -> None:
     def body() -> Scenario:
         processor = FED[name]()
         sink = Sink[int](processor)
@@ -454,7 +454,7 @@ def test_of_two_that_emit_one_is_told_to_come_again_or_both_are_taken(name: str)
 
 
 @each_fed
-def test_who_emits_as_another_ends_it_is_answered_truly(name: str) -> None:
+def test_an_emit_during_the_end_gets_a_true_answer(name: str) -> None:
     def body() -> Scenario:
         processor = FED[name]()
         sink = Sink[int](processor)
@@ -484,7 +484,7 @@ def test_who_emits_as_another_ends_it_is_answered_truly(name: str) -> None:
 
 
 @each_fed
-def test_who_emits_as_the_subscriber_leaves_is_answered_truly(name: str) -> None:
+def test_an_emit_as_the_subscriber_leaves_gets_a_true_answer(name: str) -> None:
     def body() -> Scenario:
         processor = FED[name]()
         sink = Sink[int](processor)

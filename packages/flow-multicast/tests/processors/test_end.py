@@ -31,7 +31,7 @@ def ended(error: BaseException | None) -> MulticastProcessor[int]:
 @pytest.mark.parametrize("error", [None, ValueError("failed")], ids=["completed", "failed"])
 @pytest.mark.parametrize("request_", [0, 1, UNBOUNDED])
 @pytest.mark.parametrize("served", [False, True])
-def test_who_comes_after_the_end_is_told_how_it_was(
+def test_a_subscriber_that_comes_after_the_end_gets_the_same_terminal(
     error: BaseException | None, request_: int, served: bool
 ) -> None:
     processor = MulticastProcessor[int]()
@@ -67,7 +67,7 @@ def test_a_processor_that_ended_without_subscribers_is_not_one_that_waits_for_th
 
 @pytest.mark.checklist("M11", "M33")
 @pytest.mark.parametrize("error", [None, ValueError("failed")], ids=["completed", "failed"])
-def test_what_waits_is_sent_before_the_end(error: BaseException | None) -> None:
+def test_waiting_items_are_sent_before_the_end(error: BaseException | None) -> None:
     processor = MulticastProcessor[int]()
     subscriber = TestSubscriber[int](1)
     processor.subscribe(subscriber)
@@ -133,7 +133,7 @@ def test_the_error_is_the_identical_object_for_all() -> None:
 
 
 @pytest.mark.checklist("M37")
-def test_who_subscribes_while_the_end_is_told_is_told_too() -> None:
+def test_a_subscriber_that_comes_within_on_complete_gets_the_end_too() -> None:
     processor = MulticastProcessor[int]()
     late = TestSubscriber[int]()
 
@@ -150,7 +150,7 @@ def test_who_subscribes_while_the_end_is_told_is_told_too() -> None:
     late.assert_result()
 
 
-def test_who_is_cancelled_while_the_end_is_told_is_not_told() -> None:
+def test_a_subscriber_that_is_cancelled_within_on_complete_gets_no_end() -> None:
     processor = MulticastProcessor[int]()
     victim = TestSubscriber[int]()
 
@@ -166,7 +166,7 @@ def test_who_is_cancelled_while_the_end_is_told_is_not_told() -> None:
 
 
 @pytest.mark.checklist("M08")
-def test_a_fatal_error_of_who_comes_late_changes_nothing_for_those_who_come_later() -> None:
+def test_a_fatal_error_of_a_late_subscriber_changes_nothing_for_later_ones() -> None:
     class Interrupted(TestSubscriber[int]):
         def on_complete(self) -> None:
             raise KeyboardInterrupt
@@ -180,7 +180,7 @@ def test_a_fatal_error_of_who_comes_late_changes_nothing_for_those_who_come_late
 
 
 @pytest.mark.checklist("M37")
-def test_a_fatal_error_at_the_end_keeps_it_from_nobody_for_ever() -> None:
+def test_after_a_fatal_error_at_the_end_the_other_subscribers_still_get_it() -> None:
     class Interrupted(TestSubscriber[int]):
         def on_complete(self) -> None:
             raise KeyboardInterrupt
@@ -236,7 +236,7 @@ def test_a_kept_error_lets_go_of_what_its_traceback_holds(subscribed: bool) -> N
     assert "in inner" in "".join(traceback.format_exception(error))
 
 
-def test_what_raises_a_kept_error_again_does_not_make_it_grow() -> None:
+def test_raising_a_kept_error_again_does_not_grow_its_traceback() -> None:
     error = failing(None)
     processor = MulticastProcessor[int]()
     processor.on_error(error)
@@ -337,7 +337,7 @@ def test_a_sole_subscriber_that_cancels_within_on_subscribe_counts_as_having_lef
 
 
 @pytest.mark.checklist("M15", "M40")
-def test_who_has_left_before_there_was_an_upstream_cannot_leave_again() -> None:
+def test_a_subscriber_that_left_before_the_upstream_came_cannot_leave_again() -> None:
     processor = MulticastProcessor[int](ref_count=True)
     subscriber = TestSubscriber[int]()
     processor.subscribe(subscriber)
@@ -367,7 +367,7 @@ def test_a_sole_subscriber_that_raises_counts_as_having_left(drops: Drops, bad: 
 
 
 @pytest.mark.checklist("M42")
-def test_what_waits_is_dropped_when_all_have_left(drops: Drops) -> None:
+def test_waiting_items_are_dropped_when_all_subscribers_have_left(drops: Drops) -> None:
     processor = MulticastProcessor[Item](ref_count=True)
     publisher = TestPublisher[Item](Violation.IGNORED_CANCEL)
     publisher.subscribe(processor)

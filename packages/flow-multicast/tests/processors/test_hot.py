@@ -81,7 +81,7 @@ def test_an_error_comes_after_what_is_replayed_and_instead_of_the_last_item() ->
 
 
 @each
-def test_who_comes_after_the_end_gets_the_end(make: Callable[[], Any]) -> None:
+def test_a_subscriber_that_comes_after_the_end_gets_the_end(make: Callable[[], Any]) -> None:
     processor = make()
     processor.on_complete()
     joined(processor, 0).assert_result()
@@ -91,7 +91,7 @@ def test_who_comes_after_the_end_gets_the_end(make: Callable[[], Any]) -> None:
 # -- demand
 
 
-def test_who_has_not_asked_a_direct_processor_fails_alone() -> None:
+def test_a_subscriber_without_demand_at_a_direct_processor_fails_alone() -> None:
     processor = DirectProcessor[int]()
     slow, quick = joined(processor, 1), joined(processor)
     processor.on_next(1)
@@ -137,7 +137,7 @@ def test_a_slow_subscriber_gets_the_newest_value_when_it_asks() -> None:
     slow.assert_result(0, 3, 4, 5, 6)
 
 
-def test_each_replays_at_its_own_pace_and_then_goes_on_live() -> None:
+def test_each_subscriber_replays_at_its_own_pace_and_then_continues_live() -> None:
     processor = ReplayProcessor[int]()
     for n in range(3):
         processor.on_next(n)
@@ -166,7 +166,9 @@ def test_a_filtered_item_is_not_counted(make: Callable[[], Any]) -> None:
 
 @each
 @pytest.mark.parametrize("n", [0, -1])
-def test_a_bad_request_fails_only_who_made_it(make: Callable[[], Any], n: int) -> None:
+def test_a_bad_request_fails_only_the_subscriber_that_made_it(
+    make: Callable[[], Any], n: int
+) -> None:
     processor = make()
     wrong, right = joined(processor), joined(processor)
     wrong.subscription.request(n)
@@ -204,7 +206,7 @@ def test_everything_is_requested_of_the_upstream_or_as_much_as_is_kept(
 
 
 @each
-def test_who_cancels_in_on_subscribe_is_not_kept(make: Callable[[], Any]) -> None:
+def test_a_subscriber_that_cancels_in_on_subscribe_is_not_retained(make: Callable[[], Any]) -> None:
     processor = make()
     processor.on_next(1)
 
@@ -235,7 +237,9 @@ def test_one_cancels_another_in_on_next(make: Callable[[], Any]) -> None:
 
 
 @each_that_sends
-def test_one_that_raises_is_out_and_the_others_go_on(make: Callable[[], Any], drops: Drops) -> None:
+def test_a_subscriber_that_raises_is_removed_and_the_others_continue(
+    make: Callable[[], Any], drops: Drops
+) -> None:
     processor = make()
     error = ZeroDivisionError()
 
@@ -331,7 +335,9 @@ def test_offer_from_within_on_next_says_when_no_more_can_wait(make: Callable[[],
 
 
 @each_that_sends
-def test_who_subscribes_within_on_next_gets_what_follows(make: Callable[[], Any]) -> None:
+def test_a_subscriber_that_comes_within_on_next_gets_the_following_items(
+    make: Callable[[], Any],
+) -> None:
     processor = make()
     late = TestSubscriber[int](10)
     joined(processor, on_item=lambda _, n: processor.subscribe(late) if n == 1 else None)
@@ -341,7 +347,7 @@ def test_who_subscribes_within_on_next_gets_what_follows(make: Callable[[], Any]
 
 
 @each
-def test_none_is_no_signal(make: Callable[[], Any]) -> None:
+def test_none_is_not_a_signal(make: Callable[[], Any]) -> None:
     processor = make()
     for call in (processor.on_next, processor.on_error, processor.on_subscribe, processor.offer):
         with pytest.raises(NoneItemError):
@@ -425,7 +431,9 @@ def come_and_go(processor: Any, rounds: int) -> list[int]:
     [DirectProcessor, lambda: ReplayProcessor(4), MulticastProcessor],
     ids=["direct", "replay, 4", "multicast"],
 )
-def test_who_stays_misses_nothing_while_others_come_and_go(make: Callable[[], Any]) -> None:
+def test_a_subscriber_that_stays_misses_nothing_while_others_come_and_go(
+    make: Callable[[], Any],
+) -> None:
     processor = make()
     assert come_and_go(processor, 3_000) == list(range(3_000))
     assert processor.statistics().subscribers == 1
@@ -436,7 +444,7 @@ HOT = [DirectProcessor, lambda: BehaviorProcessor(-1), lambda: ReplayProcessor(4
 
 
 @pytest.mark.parametrize("make", HOT, ids=["direct", "behavior", "replay, 4"])
-def test_who_feeds_lets_another_thread_send_what_has_come_meanwhile(
+def test_a_feeding_thread_lets_another_thread_send_the_items_that_came_meanwhile(
     make: Callable[[], Any],
 ) -> None:
     """One that cancels, say, sends what comes while it is at that."""

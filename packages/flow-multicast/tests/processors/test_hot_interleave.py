@@ -43,7 +43,9 @@ def joined(processor: Any, request: int = 10) -> TestSubscriber[int]:
 
 
 @each
-def test_who_subscribes_while_items_come_gets_the_rest_in_order(make: Callable[[], Any]) -> None:
+def test_a_subscriber_that_comes_while_items_come_gets_the_rest_in_order(
+    make: Callable[[], Any],
+) -> None:
     seen: set[Hashable] = set()
 
     def body() -> Scenario:
@@ -72,7 +74,7 @@ def test_who_subscribes_while_items_come_gets_the_rest_in_order(make: Callable[[
 
 @pytest.mark.parametrize("make", [*MAKERS.values(), AsyncProcessor], ids=[*MAKERS, "async"])
 @pytest.mark.parametrize("error", [None, ValueError("the end")], ids=["complete", "error"])
-def test_who_subscribes_while_it_ends_hears_of_it_once(
+def test_a_subscriber_that_comes_while_it_ends_gets_one_terminal(
     make: Callable[[], Any], error: ValueError | None
 ) -> None:
     def body() -> Scenario:
@@ -98,7 +100,7 @@ def test_who_subscribes_while_it_ends_hears_of_it_once(
 
 
 @pytest.mark.parametrize("size", [None, 2], ids=["all", "2"])
-def test_nothing_is_lost_to_who_requests_while_items_come(size: int | None) -> None:
+def test_a_subscriber_that_requests_while_items_come_loses_nothing(size: int | None) -> None:
     def body() -> Scenario:
         processor = ReplayProcessor[int](size)
         subscriber = joined(processor, 1)
@@ -116,7 +118,7 @@ def test_nothing_is_lost_to_who_requests_while_items_come(size: int | None) -> N
     exhaust(body)
 
 
-def test_who_requests_while_the_item_comes_gets_it_or_fails() -> None:
+def test_a_subscriber_that_requests_while_the_item_comes_gets_it_or_fails() -> None:
     seen: set[Hashable] = set()
 
     def body() -> Scenario:
@@ -138,7 +140,7 @@ def test_who_requests_while_the_item_comes_gets_it_or_fails() -> None:
     assert seen == {True, False}
 
 
-def test_who_has_missed_an_item_fails_though_the_end_comes_as_it_requests() -> None:
+def test_a_subscriber_that_missed_an_item_fails_though_the_end_comes_as_it_requests() -> None:
     seen: set[Hashable] = set()
 
     def body() -> Scenario:
@@ -162,7 +164,7 @@ def test_who_has_missed_an_item_fails_though_the_end_comes_as_it_requests() -> N
     assert seen == {True, False}
 
 
-def test_who_requests_while_values_change_gets_the_newest_and_none_twice() -> None:
+def test_a_request_while_values_change_gets_the_newest_and_none_twice() -> None:
     def body() -> Scenario:
         processor = BehaviorProcessor[int](0)
         subscriber = joined(processor, 0)
@@ -184,7 +186,9 @@ def test_who_requests_while_values_change_gets_the_newest_and_none_twice() -> No
 
 
 @each
-def test_who_cancels_while_items_come_gets_no_more(make: Callable[[], Any]) -> None:
+def test_a_subscriber_that_cancels_while_items_come_gets_nothing_more(
+    make: Callable[[], Any],
+) -> None:
     def body() -> Scenario:
         processor = make()
         leaving, staying = joined(processor), joined(processor)
@@ -221,7 +225,7 @@ def test_a_bad_request_waits_for_a_running_on_next(make: Callable[[], Any]) -> N
 
 @each
 @pytest.mark.parametrize("leave", ["cancel", "bad request"])
-def test_who_leaves_as_an_item_comes_that_it_has_not_asked_for_does_not_get_it(
+def test_a_subscriber_that_leaves_as_an_unrequested_item_comes_does_not_get_it(
     make: Callable[[], Any], leave: str
 ) -> None:
     def body() -> Scenario:
@@ -240,7 +244,7 @@ def test_who_leaves_as_an_item_comes_that_it_has_not_asked_for_does_not_get_it(
     exhaust(body)
 
 
-def test_a_bad_request_as_the_lines_stand_anew_finds_the_new_place() -> None:
+def test_a_bad_request_while_the_lines_are_rebuilt_fails_the_right_subscriber() -> None:
     def body() -> Scenario:
         processor = DirectProcessor[int]()
         wrong, others = joined(processor, 2), [joined(processor) for _ in range(6)]
@@ -296,7 +300,7 @@ def test_a_bad_request_and_the_end_are_one_terminal(make: Callable[[], Any]) -> 
 
 
 @each
-def test_who_cancels_while_it_ends_is_let_go(make: Callable[[], Any]) -> None:
+def test_a_subscriber_that_cancels_while_it_ends_is_released(make: Callable[[], Any]) -> None:
     def body() -> Scenario:
         processor = make()
         leaving, staying = joined(processor), joined(processor)
@@ -353,7 +357,7 @@ def test_an_item_that_is_forgotten_while_it_is_read_is_got_or_fails() -> None:
     assert ((), False) in seen
 
 
-def test_the_upstream_goes_on_for_whoever_asks_while_another_leaves() -> None:
+def test_the_upstream_continues_for_a_requesting_subscriber_while_another_leaves() -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         processor = ReplayProcessor[int](1)
@@ -392,7 +396,7 @@ def test_the_upstream_is_not_asked_for_more_than_there_is_room_for() -> None:
     exhaust(body)
 
 
-def test_of_those_who_join_while_items_come_nobody_is_overrun() -> None:
+def test_a_subscriber_that_joins_while_items_come_is_not_overrun() -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         processor = ReplayProcessor[int](1)

@@ -95,7 +95,7 @@ def test_a_processor_has_the_operators_of_a_flow(face) -> None:
 
 
 @pytest.mark.checklist("M09")
-def test_nobody_gets_an_item_before_everybody_has_asked_for_it() -> None:
+def test_no_subscriber_gets_an_item_before_all_have_requested_it() -> None:
     processor = MulticastProcessor[int]()
     eager, slow = subscribed(processor, 10, 0)
     feed(processor, *range(5))
@@ -157,7 +157,7 @@ def test_a_slow_subscriber_that_leaves_unblocks_a_polled_source() -> None:
 
 
 @pytest.mark.checklist("M10", "M30")
-def test_each_of_many_who_leave_gives_the_place_to_the_next_slow_one() -> None:
+def test_each_slow_subscriber_that_leaves_gives_its_place_to_the_next_slow_one() -> None:
     processor = MulticastProcessor[int]()
     subscribers = subscribed(processor, 0, 0, 1, 0, 0)
     feed(processor, 1)
@@ -184,7 +184,7 @@ def test_items_and_the_end_wait_for_the_first_subscriber() -> None:
 
 @pytest.mark.checklist("M31")
 @pytest.mark.parametrize("hidden", [False, True])
-def test_items_that_nobody_is_left_for_are_kept_for_the_next_subscriber(hidden: bool) -> None:
+def test_items_without_a_subscriber_are_kept_for_the_next_one(hidden: bool) -> None:
     processor = MulticastProcessor[int]()
     source = flow.range(5)
     first, second = TestSubscriber[int](), TestSubscriber[int]()
@@ -209,7 +209,7 @@ def test_a_sole_subscriber_that_leaves_by_itself_takes_no_item_along() -> None:
 
 @pytest.mark.checklist("M32")
 @pytest.mark.parametrize("waiting", [False, True], ids=["fed one by one", "from the queue"])
-def test_who_joins_within_on_next_gets_the_next_item(waiting: bool) -> None:
+def test_a_subscriber_that_joins_within_on_next_gets_the_next_item(waiting: bool) -> None:
     processor = MulticastProcessor[int]()
     late = TestSubscriber[int](2)
 
@@ -229,7 +229,7 @@ def test_who_joins_within_on_next_gets_the_next_item(waiting: bool) -> None:
 
 
 @pytest.mark.checklist("M32", "M30")
-def test_who_joins_without_demand_holds_the_others_back() -> None:
+def test_a_subscriber_that_joins_without_demand_holds_the_others_back() -> None:
     processor = MulticastProcessor[int]()
     (early,) = subscribed(processor, UNBOUNDED)
     feed(processor, 1)
@@ -244,7 +244,9 @@ def test_who_joins_without_demand_holds_the_others_back() -> None:
 @pytest.mark.checklist("M34", "M18")
 @pytest.mark.parametrize("waiting", [False, True], ids=["fed one by one", "from the queue"])
 @pytest.mark.parametrize("conditional", [False, True])
-def test_who_is_cancelled_by_another_gets_nothing_more(waiting: bool, conditional: bool) -> None:
+def test_a_subscriber_that_another_one_cancels_gets_nothing_more(
+    waiting: bool, conditional: bool
+) -> None:
     processor = MulticastProcessor[int]()
     victim = TestSubscriber[int]()
     make = ConditionalTestSubscriber[int] if conditional else TestSubscriber[int]
@@ -265,7 +267,7 @@ def test_who_is_cancelled_by_another_gets_nothing_more(waiting: bool, conditiona
 
 
 @pytest.mark.checklist("M34")
-def test_who_is_cancelled_by_one_who_is_served_later_has_that_item_already() -> None:
+def test_a_subscriber_that_a_later_one_cancels_has_that_item_already() -> None:
     processor = MulticastProcessor[int]()
     victim = TestSubscriber[int]()
     killer = TestSubscriber[int](on_item=lambda _, __: victim.cancel())
@@ -278,7 +280,7 @@ def test_who_is_cancelled_by_one_who_is_served_later_has_that_item_already() -> 
 
 @pytest.mark.checklist("M17", "M18")
 @pytest.mark.parametrize("leaving", [0, 1, 2])
-def test_whoever_leaves_the_others_stay_in_their_order(leaving: int) -> None:
+def test_when_a_subscriber_leaves_the_others_stay_in_their_order(leaving: int) -> None:
     served: list[int] = []
     processor = MulticastProcessor[int]()
     subscribers = [
@@ -396,7 +398,7 @@ def test_feeding_from_within_on_next_keeps_the_order_and_the_stack_flat() -> Non
 
 @pytest.mark.checklist("M29")
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_what_is_done_within_the_last_on_next_takes_effect_at_once(at: int) -> None:
+def test_calls_within_the_last_on_next_take_effect_at_once(at: int) -> None:
     processor = MulticastProcessor[int]()
     late = TestSubscriber[int]()
 
@@ -478,7 +480,7 @@ def test_a_thousand_items_pass_at_any_prefetch(prefetch: int, hidden: bool, step
 
 
 @pytest.mark.checklist("M36", "M35", "M23")
-def test_what_was_consumed_is_counted_across_drains() -> None:
+def test_consumed_items_are_counted_across_drains() -> None:
     processor = MulticastProcessor[int](2)
     publisher = TestPublisher[int](on_request=lambda self, n: self.next(*range(n)))
     (subscriber,) = subscribed(processor, 3)

@@ -40,7 +40,7 @@ def repeated(test: Callable[P, None]) -> Callable[P, None]:
 @pytest.mark.checklist("M06", "M20", "M37")
 @pytest.mark.parametrize("error", [None, ValueError("failed")], ids=["completed", "failed"])
 @repeated
-def test_who_subscribes_while_it_ends_is_told_how_and_after_on_subscribe(
+def test_a_subscriber_that_comes_while_it_ends_gets_the_end_after_on_subscribe(
     error: BaseException | None,
 ) -> None:
     processor = MulticastProcessor[int]()
@@ -95,7 +95,7 @@ def test_threads_that_come_and_go_leave_the_right_ones_behind() -> None:
 
 @pytest.mark.checklist("M14")
 @repeated
-def test_a_request_of_nothing_never_overlaps_on_next_and_is_told_once() -> None:
+def test_the_error_of_a_non_positive_request_comes_once_and_never_overlaps_on_next() -> None:
     processor = MulticastProcessor[int]()
     wrong, other = TestSubscriber[int](), TestSubscriber[int]()
     processor.subscribe(wrong)
@@ -181,7 +181,7 @@ def test_a_slow_subscriber_that_leaves_while_items_come_never_stalls_the_rest() 
 
 @pytest.mark.checklist("M40", "M37")
 @repeated
-def test_the_last_who_leaves_and_one_who_joins_are_put_in_some_order() -> None:
+def test_the_last_leave_and_a_join_happen_in_some_order() -> None:
     processor = MulticastProcessor[int](ref_count=True)
     publisher = TestPublisher[int]()
     publisher.subscribe(processor)
@@ -233,7 +233,7 @@ def test_a_thread_that_signals_while_another_sends_does_not_wait_for_it() -> Non
 
 
 @pytest.mark.checklist("M06", "M32")
-def test_who_joined_before_an_item_was_sent_gets_it_though_another_thread_was_draining() -> None:
+def test_a_subscriber_that_joined_while_another_thread_drained_gets_the_next_item() -> None:
     processor = MulticastProcessor[int]()
     early, late = TestSubscriber[int](), TestSubscriber[int]()
     processor.subscribe(early)
@@ -262,7 +262,7 @@ class Hooked(deque[int]):
 
 
 @pytest.mark.checklist("M06", "M32", "M33")
-def test_who_joins_and_what_is_sent_while_the_drain_looks_around_stay_in_order() -> None:
+def test_a_join_and_items_that_come_during_a_drain_stay_in_order() -> None:
     processor = MulticastProcessor[int]()
     queue = processor._queue = Hooked()
     early, late = TestSubscriber[int](), TestSubscriber[int]()

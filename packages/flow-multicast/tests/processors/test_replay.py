@@ -109,7 +109,7 @@ def test_no_subscriber_misses_an_item_of_an_upstream_that_goes_by_demand(
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
-def test_it_holds_so_many_items_and_no_more(size: int) -> None:
+def test_it_holds_as_many_items_as_its_size_and_no_more(size: int) -> None:
     processor = ReplayProcessor[Item](size)
     processor.flow.subscribe(lambda _: None)
     alive: list[weakref.ref[Item]] = []
@@ -126,7 +126,7 @@ def test_it_holds_so_many_items_and_no_more(size: int) -> None:
         gc.enable()
 
 
-def test_what_is_too_old_is_let_go_when_the_next_one_comes() -> None:
+def test_an_item_that_is_too_old_is_released_when_the_next_one_comes() -> None:
     clock = VirtualClock()
     processor = ReplayProcessor[Item](ttl=2, clock=clock)
     item = Item()
@@ -139,7 +139,7 @@ def test_what_is_too_old_is_let_go_when_the_next_one_comes() -> None:
 
 
 @pytest.mark.parametrize("comes", ["nothing", "an item", "a newcomer"])
-def test_what_has_grown_too_old_is_still_there_for_a_slow_one_until_something_comes(
+def test_an_expired_item_stays_for_a_slow_subscriber_until_something_comes(
     comes: str,
 ) -> None:
     clock = VirtualClock()
@@ -160,7 +160,7 @@ def test_what_has_grown_too_old_is_still_there_for_a_slow_one_until_something_co
         slow.assert_failure(MissingBackpressureError)
 
 
-def test_who_is_overrun_by_hand_fails_when_it_asks() -> None:
+def test_a_subscriber_that_on_next_has_overrun_fails_when_it_requests() -> None:
     processor = ReplayProcessor[int](2)
     slow = TestSubscriber[int](1)
     processor.subscribe(slow)
@@ -171,7 +171,7 @@ def test_who_is_overrun_by_hand_fails_when_it_asks() -> None:
     slow.assert_failure(MissingBackpressureError, 0)
 
 
-def test_the_slowest_sets_the_pace_and_who_leaves_no_longer_does() -> None:
+def test_the_slowest_subscriber_sets_the_pace_until_it_leaves() -> None:
     source = TestPublisher[int]()
     processor = ReplayProcessor[int](4)
     quick, slow = TestSubscriber[int](), TestSubscriber[int](0)
@@ -202,7 +202,7 @@ def test_without_subscribers_it_runs_freely() -> None:
     late.assert_items(16, 17, 18, 19)
 
 
-def test_a_callback_that_asks_one_by_one_goes_on() -> None:
+def test_a_callback_that_requests_one_by_one_continues() -> None:
     source = TestPublisher[int]()
     processor = ReplayProcessor[int](3)
     seen: list[int] = []

@@ -62,7 +62,7 @@ def test_the_items_of_each_thread_stay_in_order(make: Callable[[], Any]) -> None
 
 
 @each
-def test_what_there_is_no_room_for_ends_it_after_what_waits(
+def test_an_item_without_room_fails_it_after_the_waiting_items(
     make: Callable[[], Any], drops: Drops
 ) -> None:
     processor = serialized(make(), capacity=2)
@@ -84,7 +84,7 @@ def test_what_there_is_no_room_for_ends_it_after_what_waits(
 
 
 @each
-def test_offer_says_when_there_is_no_room(make: Callable[[], Any]) -> None:
+def test_offer_returns_false_when_there_is_no_room(make: Callable[[], Any]) -> None:
     processor = serialized(make(), capacity=2)
     taken: list[bool] = []
 
@@ -163,7 +163,7 @@ def test_two_items_and_an_end_at_once() -> None:
 
 
 @pytest.mark.interleave
-def test_two_who_feed_by_on_next_are_put_in_some_order() -> None:
+def test_two_threads_that_call_on_next_are_serialized_in_some_order() -> None:
     seen: set[Hashable] = set()
 
     def body() -> Scenario:

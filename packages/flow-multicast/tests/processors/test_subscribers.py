@@ -68,7 +68,7 @@ def test_cancel_counts_once() -> None:
 
 @pytest.mark.checklist("M21")
 @pytest.mark.parametrize("ref_count", [False, True])
-def test_who_cancels_within_on_subscribe_is_not_kept(ref_count: bool) -> None:
+def test_a_subscriber_that_cancels_within_on_subscribe_is_not_retained(ref_count: bool) -> None:
     processor = MulticastProcessor[int](ref_count=ref_count)
     processor.on_next(1)
     subscriber = LeavesAtOnce()
@@ -88,7 +88,7 @@ def test_who_cancels_within_on_subscribe_is_not_kept(ref_count: bool) -> None:
 
 
 @pytest.mark.checklist("M21")
-def test_who_cancels_within_on_subscribe_unblocks_the_others() -> None:
+def test_a_subscriber_that_cancels_within_on_subscribe_unblocks_the_others() -> None:
     processor = MulticastProcessor[int]()
     waiting = TestSubscriber[int]()
     processor.subscribe(waiting)
@@ -132,7 +132,7 @@ def test_an_ended_processor_lets_go_of_its_subscribers() -> None:
 
 @pytest.mark.checklist("M22")
 @pytest.mark.parametrize("error", [None, ValueError("failed")])
-def test_who_cancels_within_on_subscribe_is_not_told_the_end(error: Exception | None) -> None:
+def test_a_subscriber_that_cancels_within_on_subscribe_gets_no_end(error: Exception | None) -> None:
     processor = MulticastProcessor[int]()
     if error is None:
         processor.on_complete()
@@ -184,7 +184,7 @@ def test_a_subscriber_that_raises_in_on_subscribe_does_not_join() -> None:
 
 @pytest.mark.checklist("M14")
 @pytest.mark.parametrize("amount", [0, -1, -(2**63)])
-def test_a_request_of_nothing_cancels_and_is_told_once(amount: int) -> None:
+def test_a_non_positive_request_cancels_and_fails_once(amount: int) -> None:
     processor = MulticastProcessor[int]()
     wrong, other = TestSubscriber[int](0), TestSubscriber[int]()
     processor.subscribe(wrong)
@@ -204,7 +204,7 @@ def test_a_request_of_nothing_cancels_and_is_told_once(amount: int) -> None:
 
 @pytest.mark.checklist("M14")
 @pytest.mark.parametrize("ended", [False, True])
-def test_a_request_of_nothing_within_on_subscribe_is_told_after_it(ended: bool) -> None:
+def test_a_non_positive_request_within_on_subscribe_fails_after_it_returns(ended: bool) -> None:
     processor = MulticastProcessor[int]()
     if ended:
         processor.on_complete()
@@ -216,7 +216,7 @@ def test_a_request_of_nothing_within_on_subscribe_is_told_after_it(ended: bool) 
 
 
 @pytest.mark.checklist("M14")
-def test_a_request_of_nothing_within_on_next_is_told_after_it() -> None:
+def test_a_non_positive_request_within_on_next_fails_after_it_returns() -> None:
     processor = MulticastProcessor[int]()
     subscriber = TestSubscriber[int](on_item=lambda self, _: self.subscription.request(0))
     processor.subscribe(subscriber)
@@ -262,7 +262,7 @@ def test_a_request_of_nothing_from_another_thread_waits_for_the_running_on_next(
 
 @pytest.mark.checklist("M14")
 @pytest.mark.parametrize("amount", [1.0, "1", None, True])
-def test_what_is_no_int_is_refused_at_once(amount: object) -> None:
+def test_a_request_that_is_not_an_int_is_refused_at_once(amount: object) -> None:
     processor = MulticastProcessor[int]()
     subscriber = TestSubscriber[int](0)
     processor.subscribe(subscriber)
@@ -370,7 +370,7 @@ def test_a_foreign_subscriber_that_raises_does_not_hurt_the_others(drops: Drops)
 
 @pytest.mark.checklist("M39")
 @pytest.mark.parametrize("failed", [False, True])
-def test_a_subscriber_that_raises_at_the_end_keeps_it_from_nobody(
+def test_a_subscriber_that_raises_at_the_end_does_not_keep_it_from_the_others(
     drops: Drops, failed: bool
 ) -> None:
     class Raises(TestSubscriber[int]):
@@ -466,7 +466,7 @@ def test_a_fatal_error_passes_through_and_leaves_no_permit_taken(
 # -- statistics
 
 
-def test_statistics_name_who_holds_the_others_back() -> None:
+def test_statistics_name_the_subscribers_that_hold_the_others_back() -> None:
     processor = MulticastProcessor[int](4)
     assert processor.statistics().subscribers == 0
     assert processor.statistics().requested == 0

@@ -147,7 +147,7 @@ TELLING = [on_error_reaches_all_subscribers, old_requests_are_honoured, cancel_r
         pytest.param(True, True, [], id="coordinated and counted, none fails"),
     ],
 )
-def test_what_the_kit_expects_of_every_processor(
+def test_every_processor_does_what_the_kit_expects(
     executor: ThreadPoolExecutor,
     ref_count: bool,
     coordinated: bool,

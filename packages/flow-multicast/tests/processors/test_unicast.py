@@ -95,7 +95,7 @@ def test_a_capacity_below_one_is_refused(capacity: int) -> None:
 
 
 @pytest.mark.parametrize("capacity", [1.5, None, True])
-def test_a_capacity_that_is_no_int_is_refused(capacity: Any) -> None:
+def test_a_capacity_that_is_not_an_int_is_refused(capacity: Any) -> None:
     with pytest.raises(TypeError, match="capacity"):
         UnicastProcessor(capacity)
 
@@ -167,7 +167,7 @@ def test_signals_after_the_end_go_to_the_hooks(drops: Drops) -> None:
 
 
 @pytest.mark.parametrize("method", ["offer", "on_next", "on_error", "on_subscribe", "subscribe"])
-def test_none_is_no_signal(method: str) -> None:
+def test_none_is_not_a_signal(method: str) -> None:
     with pytest.raises(NoneItemError, match=f"{method}"):
         getattr(UnicastProcessor[int](), method)(None)
 
@@ -210,7 +210,7 @@ def test_a_subscriber_that_raises_is_cancelled(drops: Drops) -> None:
     assert drops.take_errors() == [error]
 
 
-def test_what_is_fatal_propagates_and_leaves_nothing_behind(drops: Drops) -> None:
+def test_a_fatal_error_propagates_and_leaves_nothing_behind(drops: Drops) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -364,7 +364,7 @@ def test_an_upstream_that_fails_to_be_requested_fails_the_flow(mode: Fusion, dro
 
 
 @pytest.mark.checklist("F32")
-def test_a_second_subscriber_gets_an_error_and_the_first_goes_on() -> None:
+def test_a_second_subscriber_gets_an_error_and_the_first_continues() -> None:
     processor = filled(1)
     processor.subscribe(first := TestSubscriber[int]())
     processor.subscribe(second := TestSubscriber[int]())
@@ -404,7 +404,7 @@ def test_a_subscriber_that_cancels_in_on_subscribe_hears_nothing(
     assert drops.take_items() == [1, 2, 3]
 
 
-def test_who_comes_after_a_cancel_is_told_so() -> None:
+def test_a_subscriber_that_comes_after_a_cancel_fails() -> None:
     processor = UnicastProcessor[int]()
     processor.cancel()
     processor.subscribe(subscriber := TestSubscriber[int]())
@@ -413,7 +413,7 @@ def test_who_comes_after_a_cancel_is_told_so() -> None:
 
 @pytest.mark.checklist("F32")
 @pytest.mark.parametrize("mode", [Fusion.NONE, Fusion.ASYNC, Fusion.ANY])
-def test_what_is_sent_between_on_subscribe_and_its_return_is_seen(mode: Fusion) -> None:
+def test_items_that_are_sent_during_on_subscribe_arrive(mode: Fusion) -> None:
     """The signal for it found nobody; the last thing that subscribe does is to signal again."""
     processor = UnicastProcessor[int]()
 
@@ -553,7 +553,7 @@ def test_the_item_is_there_when_the_wake_up_comes() -> None:
 
 @pytest.mark.checklist("F33")
 @pytest.mark.parametrize("error", [None, ValueError("identical")])
-def test_what_waits_at_the_end_can_be_polled_after_it(error: BaseException | None) -> None:
+def test_items_that_wait_at_the_end_can_be_polled_after_it(error: BaseException | None) -> None:
     processor = filled(1, 2, 3)
     subscriber = woken(processor)
     if error is None:
@@ -566,7 +566,7 @@ def test_what_waits_at_the_end_can_be_polled_after_it(error: BaseException | Non
 
 
 @pytest.mark.checklist("F32", "F33")
-def test_who_comes_after_the_end_is_woken_and_told() -> None:
+def test_a_subscriber_that_comes_after_the_end_is_woken_and_gets_the_end() -> None:
     processor = filled(1, 2)
     processor.on_complete()
     subscriber = woken(processor)
@@ -586,7 +586,7 @@ def test_a_fused_failure_that_does_not_wait_drops_the_items(drops: Drops) -> Non
     assert drops.take_items() == [1, 2]
 
 
-def test_clear_drops_what_could_be_polled_and_the_flow_goes_on(drops: Drops) -> None:
+def test_clear_drops_the_items_that_wait_and_the_flow_continues(drops: Drops) -> None:
     processor = filled(1, 2)
     subscriber = woken(processor)
     subscriber.queue.clear()
@@ -626,7 +626,7 @@ def test_a_fused_subscriber_that_raises_when_woken_is_cancelled(drops: Drops) ->
 @pytest.mark.checklist("F26", "F33")
 @pytest.mark.parametrize("capacity", [1, 3, 128])
 @pytest.mark.parametrize("mode", [Fusion.NONE, Fusion.ASYNC])
-def test_producers_and_a_requesting_subscriber_on_threads_of_their_own(
+def test_producers_and_a_requesting_subscriber_run_on_separate_threads(
     mode: Fusion, capacity: int
 ) -> None:
     room = threading.Semaphore(capacity)
@@ -864,7 +864,7 @@ def test_on_terminate_is_called_once(mode: Fusion, end: str, drops: Drops) -> No
     drops.take_items()
 
 
-def test_what_on_terminate_raises_is_dropped(drops: Drops) -> None:
+def test_an_error_that_on_terminate_raises_is_dropped(drops: Drops) -> None:
     error = ValueError()
 
     def fail() -> None:

@@ -26,7 +26,7 @@ def observer(mode: Fusion, request: int = 10) -> TestSubscriber[int]:
 
 @each_mode
 @pytest.mark.checklist("F31", "F32")
-def test_an_item_that_comes_while_somebody_subscribes_is_seen(mode: Fusion) -> None:
+def test_an_item_that_comes_during_subscribe_arrives(mode: Fusion) -> None:
     def body() -> Scenario:
         processor = UnicastProcessor[int](4)
         subscriber = observer(mode)
@@ -46,7 +46,7 @@ def test_an_item_that_comes_while_somebody_subscribes_is_seen(mode: Fusion) -> N
 
 @each_mode
 @pytest.mark.checklist("F33")
-def test_the_end_does_not_overtake_an_item_while_somebody_requests(mode: Fusion) -> None:
+def test_the_end_does_not_overtake_an_item_during_a_request(mode: Fusion) -> None:
     def body() -> Scenario:
         processor = UnicastProcessor[int](4)
         subscriber = observer(mode, 0)
@@ -104,7 +104,7 @@ def test_nothing_stays_behind_when_it_is_cancelled_meanwhile(mode: Fusion) -> No
         exhaust(body)
 
 
-def test_of_two_who_offer_at_once_where_there_is_room_for_one_one_is_taken_or_both() -> None:
+def test_of_two_simultaneous_offers_with_room_for_one_one_or_both_are_taken() -> None:
     def body() -> Scenario:
         processor = UnicastProcessor[int](1)
         said: list[bool] = []
@@ -122,7 +122,7 @@ def test_of_two_who_offer_at_once_where_there_is_room_for_one_one_is_taken_or_bo
 
 
 @each_mode
-def test_what_was_taken_of_an_offer_comes_before_the_end(mode: Fusion) -> None:
+def test_an_offered_item_that_was_taken_comes_before_the_end(mode: Fusion) -> None:
     def body() -> Scenario:
         processor = UnicastProcessor[int](4)
         subscriber = observer(mode)

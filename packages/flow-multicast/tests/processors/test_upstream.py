@@ -34,7 +34,7 @@ def test_a_prefetch_below_one_is_refused(prefetch: int) -> None:
 
 @pytest.mark.checklist("M05")
 @pytest.mark.parametrize("prefetch", [1.5, "1", None, True])
-def test_a_prefetch_that_is_no_int_is_refused(prefetch: object) -> None:
+def test_a_prefetch_that_is_not_an_int_is_refused(prefetch: object) -> None:
     with pytest.raises(TypeError, match="prefetch"):
         MulticastProcessor(prefetch)
 
@@ -75,7 +75,7 @@ def test_three_quarters_are_requested_again_when_they_were_sent(
 
 
 @pytest.mark.checklist("M23", "M30")
-def test_only_the_prefetch_is_requested_while_nobody_takes_anything() -> None:
+def test_only_the_prefetch_is_requested_while_no_subscriber_takes_items() -> None:
     processor = MulticastProcessor[int](4)
     publisher = TestPublisher[int]()
     publisher.subscribe(processor)
@@ -177,7 +177,7 @@ def test_an_upstream_that_sends_too_much_fails_the_flow_after_what_waits(
 
 
 @pytest.mark.checklist("M24")
-def test_the_message_says_who_was_too_slow_and_what_to_do() -> None:
+def test_the_message_says_which_subscriber_was_too_slow_and_what_to_do() -> None:
     processor = MulticastProcessor[int](1)
     slow = TestSubscriber[int](0)
     processor.subscribe(slow)
@@ -217,7 +217,7 @@ def test_there_is_room_for_exactly_the_prefetch(prefetch: int) -> None:
 
 
 @pytest.mark.checklist("M27")
-def test_offer_says_when_there_is_no_room() -> None:
+def test_offer_returns_false_when_there_is_no_room() -> None:
     processor = MulticastProcessor[int](4)
     processor.start()
     assert [processor.offer(n) for n in (1, 2, 3, 4)] == [True] * 4
@@ -320,7 +320,7 @@ def rest(source: TestPublisher[int], last: int) -> None:
 @pytest.mark.parametrize(
     ("waiting", "requests"), [(0, [4, 3]), (1, [3, 3]), (3, [1, 3]), (4, [1, 3])]
 )
-def test_what_waits_when_the_upstream_comes_is_left_out_of_the_first_request(
+def test_items_that_wait_when_the_upstream_comes_reduce_the_first_request(
     waiting: int, requests: list[int], by: str
 ) -> None:
     processor = MulticastProcessor[int](4)
@@ -359,7 +359,7 @@ def test_all_that_the_upstream_has_comes_after_what_was_offered(
 
 
 @pytest.mark.checklist("M04", "M27")
-def test_what_was_sent_before_the_upstream_came_is_no_reason_to_ask_it_for_more() -> None:
+def test_items_sent_before_the_upstream_came_do_not_count_towards_its_requests() -> None:
     processor = MulticastProcessor[int](4)
     subscriber = TestSubscriber[int](3)
     processor.subscribe(subscriber)
@@ -410,7 +410,7 @@ def test_an_upstream_that_comes_while_an_item_is_sent_is_asked_after_that() -> N
 
 
 @pytest.mark.checklist("M27")
-def test_what_is_offered_meanwhile_is_sent_by_whoever_is_sending() -> None:
+def test_items_that_are_offered_meanwhile_are_sent_by_the_sending_thread() -> None:
     processor = MulticastProcessor[int]()
     entered, go_on = threading.Event(), threading.Event()
 
@@ -438,7 +438,7 @@ def test_what_is_offered_meanwhile_is_sent_by_whoever_is_sending() -> None:
 
 @pytest.mark.checklist("M25")
 @pytest.mark.parametrize("first", ["complete", "error"])
-def test_what_a_source_says_after_the_end_goes_to_the_hooks(drops: Drops, first: str) -> None:
+def test_signals_of_a_source_after_the_end_go_to_the_hooks(drops: Drops, first: str) -> None:
     processor = MulticastProcessor[int]()
     subscribers = [TestSubscriber[int](), TestSubscriber[int](0)]
     for subscriber in subscribers:
@@ -572,7 +572,7 @@ def test_the_queue_of_an_asynchronous_upstream_is_shared(drops: Drops) -> None:
 
 
 @pytest.mark.checklist("M47", "M30")
-def test_a_polled_upstream_is_left_alone_while_nobody_is_subscribed() -> None:
+def test_a_polled_upstream_is_not_polled_without_subscribers() -> None:
     taken: list[int] = []
     processor = MulticastProcessor[int]()
     source = flow.from_iterable(taken.append(n) or n for n in range(3))
@@ -647,7 +647,7 @@ def test_a_fatal_error_of_a_polled_upstream_is_never_taken_for_its_end() -> None
 
 
 @pytest.mark.checklist("M47")
-def test_what_was_fed_before_a_fusable_upstream_came_is_sent_first() -> None:
+def test_items_that_were_fed_before_a_fusable_upstream_came_are_sent_first() -> None:
     queue = Queue(Fusion.SYNC, 3)
     processor = MulticastProcessor[int](4)
     processor.on_next(1)

@@ -486,7 +486,7 @@ async def later(item: int) -> int:
 
 
 @pytest.mark.parametrize("way", ["call", "await"])
-def test_none_is_no_item(way: str) -> None:
+def test_none_is_not_an_item(way: str) -> None:
     async def nothing(_: int) -> None: ...
 
     function: Any = (lambda _: None) if way == "call" else nothing

@@ -75,7 +75,7 @@ def test_a_second_subscription_of_an_inner_flow_is_cancelled():
     seen.assert_items("a")
 
 
-def test_what_waits_is_dropped(dropped):
+def test_waiting_items_are_dropped(dropped):
     outer, inner = TestPublisher(Violation.IGNORED_CANCEL), TestPublisher(Violation.IGNORED_CANCEL)
     seen = TestSubscriber()
     flow.Flow(outer).pipe(concat_map(lambda _: flow.Flow(inner))).subscribe(seen)
