@@ -132,7 +132,7 @@ def user_too(item: int) -> tuple[int, str]:
 
 @pytest.mark.checklist("X11")
 @pytest.mark.parametrize("moved", MOVED.values(), ids=MOVED)
-def test_what_moves_a_flow_takes_the_context_of_the_subscriber_along(
+def test_an_operator_that_moves_a_flow_takes_the_context_of_the_subscriber_along(
     moved: Moved, pool: ThreadPoolExecutor
 ) -> None:
     wait([pool.submit(Context().run, user, None) for _ in range(2)])  # it knows nobody
@@ -162,7 +162,7 @@ FOLLOWED: dict[str, Callable[[Flow[int], Flow[int]], Flow[int]]] = {
 
 @pytest.mark.checklist("X11")
 @pytest.mark.parametrize("followed", FOLLOWED.values(), ids=FOLLOWED)
-def test_what_follows_a_flow_that_a_thread_ends_is_subscribed_to_in_the_context_of_the_subscriber(
+def test_the_next_flow_is_subscribed_to_in_the_context_of_the_subscriber(
     followed: Callable[[Flow[int], Flow[int]], Flow[int]],
 ) -> None:
     seen: list[str] = []
@@ -204,7 +204,7 @@ def test_it_does_so_in_an_event_loop(moved: Moved, pool: ThreadPoolExecutor) -> 
 
 
 @pytest.mark.checklist("X11")
-def test_what_a_thread_of_the_user_brings_has_its_context_until_it_is_moved_or_captured(
+def test_items_of_a_user_thread_have_its_context_until_moved_or_captured(
     pool: ThreadPoolExecutor,
 ) -> None:
     def seen(made: Flow[int]) -> set[str]:
@@ -236,7 +236,7 @@ async def user_of(_: int) -> AsyncIterator[str]:
 
 @pytest.mark.checklist("X11")
 @pytest.mark.parametrize("moved", FED.values(), ids=FED)
-def test_what_a_thread_without_the_context_brings_comes_in_it_behind_what_moves_the_flow(
+def test_items_of_a_thread_without_the_context_have_it_after_the_flow_is_moved(
     moved: Moved, pool: ThreadPoolExecutor
 ) -> None:
     wait([pool.submit(Context().run, user, None) for _ in range(2)])
@@ -279,7 +279,7 @@ def test_results_of_coroutines_have_the_context_of_the_subscriber_whichever_task
 
 
 @pytest.mark.checklist("X11")
-def test_what_another_thread_requests_comes_in_the_context_of_the_subscriber(
+def test_items_another_thread_requests_come_in_the_context_of_the_subscriber(
     pool: ThreadPoolExecutor,
 ) -> None:
     subscriber = observe(flow.range(3).hide().map(user).subscribe_on(pool), request=0)
@@ -288,7 +288,7 @@ def test_what_another_thread_requests_comes_in_the_context_of_the_subscriber(
 
 
 @pytest.mark.checklist("X11")
-def test_functions_that_are_called_in_the_loop_see_the_context_of_who_subscribed() -> None:
+def test_functions_that_are_called_in_the_loop_see_the_context_of_the_subscriber() -> None:
     seen: list[str] = []
 
     async def main() -> None:
@@ -402,7 +402,7 @@ def test_from_a_pool_back_into_an_event_loop(pool: ThreadPoolExecutor) -> None:
 
 
 @pytest.mark.checklist("X11")
-def test_what_is_above_a_write_has_its_values_wherever_it_is_subscribed_to(
+def test_operators_above_a_context_write_see_its_values_wherever_they_run(
     pool: ThreadPoolExecutor,
 ) -> None:
     async def seen(item: int) -> str:
@@ -445,7 +445,7 @@ def test_an_inner_flow_has_the_context_of_the_task_that_subscribes_to_it() -> No
 
 
 @pytest.mark.checklist("X11")
-def test_a_retry_in_a_loop_has_the_context_of_who_runs_the_flow() -> None:
+def test_a_retry_in_a_loop_has_the_context_of_the_task_that_runs_the_flow() -> None:
     seen: list[str] = []
     emitters: list[Emitter[int]] = []
 

@@ -106,7 +106,7 @@ def test_cancelling_from_another_thread_does_not_disturb_an_event_loop():
 
 
 @pytest.mark.checklist("O30")
-def test_a_refusal_is_an_error_of_its_own_with_the_cause():
+def test_a_refusal_is_a_separate_error_with_the_cause():
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
     with pytest.raises(RejectedExecutionError, match="ThreadPoolExecutor took no task") as raised:
@@ -129,7 +129,7 @@ def test_an_executor_that_takes_a_task_and_raises_all_the_same_never_runs_it():
     assert ran == []
 
 
-def test_what_an_inline_task_raises_is_no_refusal():
+def test_an_error_of_an_inline_task_is_not_a_refusal():
     def fail() -> None:
         raise ValueError("mine")
 
@@ -138,7 +138,7 @@ def test_what_an_inline_task_raises_is_no_refusal():
 
 
 @pytest.mark.parametrize("fatal", [KeyboardInterrupt, MemoryError])
-def test_a_fatal_error_of_the_executor_is_no_refusal(fatal):
+def test_a_fatal_error_of_the_executor_is_not_a_refusal(fatal):
     def broken(_):
         raise fatal
 
@@ -146,7 +146,7 @@ def test_a_fatal_error_of_the_executor_is_no_refusal(fatal):
         as_runner(broken).execute(int)
 
 
-def test_what_a_task_raises_into_a_future_is_reported(pool, dropped):
+def test_an_error_that_a_task_raises_into_a_future_is_reported(pool, dropped):
     error = ValueError("mine")
 
     def fail() -> None:
@@ -158,7 +158,7 @@ def test_what_a_task_raises_into_a_future_is_reported(pool, dropped):
 
 
 @pytest.mark.checklist("O30")
-def test_a_dropped_task_is_told_on_a_thread_that_holds_no_lock(pool, blocker):
+def test_on_dropped_is_called_on_a_thread_that_holds_no_lock(pool, blocker):
     told: Future[RejectedExecutionError] = Future()
 
     def on_dropped(error: RejectedExecutionError) -> None:
@@ -172,7 +172,7 @@ def test_a_dropped_task_is_told_on_a_thread_that_holds_no_lock(pool, blocker):
 
 
 @pytest.mark.checklist("O30")
-def test_a_dropped_task_that_nobody_cares_for_is_reported(pool, blocker, dropped):
+def test_a_dropped_task_without_a_handler_is_reported(pool, blocker, dropped):
     told: Future[BaseException] = Future()
     with hooks.dropped_errors.scoped("told", told.set_result):
         as_runner(pool).execute(int)
@@ -252,12 +252,12 @@ def test_handle_and_future_leave_no_cycle(pool):
         (ThreadPoolExecutor, r"ThreadPoolExecutor\(\.\.\.\)"),
     ],
 )
-def test_what_is_no_executor_is_refused_with_a_hint(wrong, hint):
+def test_a_value_that_is_not_an_executor_is_refused_with_a_hint(wrong, hint):
     with pytest.raises(TypeError, match=hint):
         as_runner(wrong)
 
 
-def test_an_event_loop_is_no_executor_but_its_method_is():
+def test_an_event_loop_is_not_an_executor_but_its_method_is():
     loop = asyncio.new_event_loop()
     try:
         with pytest.raises(TypeError, match=r"loop\.call_soon_threadsafe"):

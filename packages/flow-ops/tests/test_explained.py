@@ -107,7 +107,7 @@ def test_a_flow_that_is_merged_again_is_drawn_once() -> None:
     assert text.count("source just(7)") == 1
 
 
-def test_inner_flows_that_a_function_makes_are_told() -> None:
+def test_inner_flows_that_a_function_makes_are_explained() -> None:
     mapped = first().flat_map(flow.just, concurrency=4).concat_map(flow.just)
     told = [line.strip(" │├└─") for line in lines(mapped) if "inner flows" in line]
     assert told == [

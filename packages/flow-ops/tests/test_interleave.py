@@ -339,7 +339,7 @@ def test_the_end_of_the_upstream_against_that_of_the_inner_flow_completes_once()
     exhaust_all(body)
 
 
-def test_an_inner_flow_that_pauses_against_two_requests_goes_on_where_it_was() -> None:
+def test_a_paused_inner_flow_continues_where_it_was_when_two_requests_race() -> None:
     def body() -> Scenario:
         source, subscriber = concatenated(flow.range(3), flow.just(3))
         source.next(0, 1)

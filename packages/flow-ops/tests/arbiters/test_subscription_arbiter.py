@@ -107,7 +107,7 @@ def test_cancel_reaches_the_current_subscription_and_every_later_one() -> None:
 
 @pytest.mark.checklist("P24")
 @pytest.mark.parametrize("cancels", [True, False])
-def test_what_is_replaced_is_cancelled_if_that_is_wanted(cancels: bool) -> None:
+def test_a_replaced_subscription_is_cancelled_if_cancel_on_replace_is_set(cancels: bool) -> None:
     arbiter, first, second = SubscriptionArbiter(cancel_on_replace=cancels), Link(), Link()
     arbiter.set(first)
     arbiter.set(second)
@@ -150,7 +150,7 @@ def test_it_can_be_used_again_after_a_subscription_has_raised() -> None:
 
 @pytest.mark.checklist("P09")
 @pytest.mark.parametrize("n", [0, -1])
-def test_a_bad_request_cancels_and_is_told_once(n: int) -> None:
+def test_a_bad_request_cancels_and_is_reported_once(n: int) -> None:
     errors: list[ValueError] = []
     arbiter, link = SubscriptionArbiter(on_bad_request=errors.append), Link()
     arbiter.set(link)
@@ -162,7 +162,7 @@ def test_a_bad_request_cancels_and_is_told_once(n: int) -> None:
 
 
 @pytest.mark.checklist("P09")
-def test_a_bad_request_that_nobody_wants_to_hear_of_goes_to_the_hook(dropped: Any) -> None:
+def test_a_bad_request_without_a_handler_goes_to_the_hook(dropped: Any) -> None:
     SubscriptionArbiter().request(0)
     (error,) = dropped.errors
     assert isinstance(error, ValueError)

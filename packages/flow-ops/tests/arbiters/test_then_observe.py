@@ -188,7 +188,7 @@ def test_the_arbiter_gives_exactly_20_and_then_the_rest(batched: bool) -> None:
 
 
 @pytest.mark.checklist("P25", "P30")
-def test_the_second_source_gets_a_subscriber_of_its_own_whose_end_is_the_end() -> None:
+def test_the_second_source_gets_a_separate_subscriber_whose_end_is_the_end() -> None:
     """With the first one it would be subscribed to again and again."""
     ThenObserve.made = 0
     child = Recording()
@@ -275,7 +275,7 @@ def test_concat_is_the_operator_of_the_article(form: str, hidden: bool) -> None:
 
 @pytest.mark.checklist("P25")
 @pytest.mark.parametrize("second", [False, True])
-def test_a_cancel_reaches_the_source_whose_turn_it_is(second: bool) -> None:
+def test_a_cancel_reaches_the_current_source(second: bool) -> None:
     cancelled: list[int] = []
     never = flow.never().do_on_cancel(lambda: cancelled.append(1))
     made: flow.Flow[int] = concat(flow.just(1), never) if second else concat(never, flow.just(1))

@@ -112,7 +112,7 @@ def test_it_is_asked_before_any_request_and_in_on_subscribe() -> None:
 
 
 @pytest.mark.checklist("F36")
-def test_hidden_it_is_no_queue() -> None:
+def test_when_hidden_it_is_not_a_queue() -> None:
     made = combine_latest(flow.just(1), flow.just(2)).hide()
     assert observe(made, fusion=Fusion.ANY).fused is Fusion.NONE
 
@@ -143,7 +143,7 @@ def test_every_way_to_take_the_items_gives_the_same() -> None:
 
 
 @pytest.mark.checklist("F26")
-def test_what_it_signals_is_that_there_is_something() -> None:
+def test_it_signals_only_that_an_item_is_available() -> None:
     a, b, woken = played()
     a.next(1)
     assert woken.signals == []
@@ -396,7 +396,7 @@ def test_those_that_poll_on_other_threads_poll_it() -> None:
 
 
 @pytest.mark.checklist("F40")
-def test_what_a_stage_behind_it_drops_is_made_up_for() -> None:
+def test_items_that_a_stage_behind_it_drops_are_replaced() -> None:
     a, b = TestPublisher[int](), TestPublisher[int]()
     subscriber = TestSubscriber[Any](3, fusion=Fusion.ASYNC)
     combine_latest(Flow(a), Flow(b), prefetch=4).starmap(lambda _, n: n).filter(

@@ -156,7 +156,7 @@ def test_no_wake_up_is_lost_during_a_request() -> None:
     exhaust(body)
 
 
-def test_what_a_poll_requests_comes_beside_an_item_of_the_other_flow() -> None:
+def test_an_item_that_a_poll_requests_may_come_beside_one_of_the_other_flow() -> None:
     """With a prefetch of one, the poll has its flow send the next item, within the poll."""
 
     def body() -> Scenario:
@@ -241,7 +241,7 @@ def test_the_ends_of_both_flows_against_the_last_poll() -> None:
     exhaust(body, threads=3)
 
 
-def test_an_item_the_end_and_a_request_are_seen_by_who_polls_when_woken() -> None:
+def test_a_subscriber_that_polls_when_woken_sees_an_item_the_end_and_a_request() -> None:
     def body() -> Scenario:
         a, b, subscriber = serially(0)
         a.next(1)

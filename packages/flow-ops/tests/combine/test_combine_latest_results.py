@@ -143,7 +143,7 @@ def test_it_requests_the_prefetch_and_then_three_quarters_of_it(prefetch):
     a.assert_requests(prefetch, limit)
 
 
-def test_an_item_that_nobody_waits_for_is_requested_again():
+def test_an_item_that_is_replaced_before_it_is_combined_is_requested_again():
     a, b, subscriber = played(prefetch=2)
     a.next(1, 2, 3, 4)
     assert a.outstanding == 2

@@ -66,7 +66,7 @@ def test_items_come_as_they_come():
     seen.assert_result("b1", "a1", "c1", "b2")
 
 
-def test_publishers_that_are_no_flows_are_merged_too():
+def test_publishers_that_are_not_flows_are_merged_too():
     sources = [TestPublisher(), TestPublisher()]
     seen = TestSubscriber()
     merge(*sources).subscribe(seen)
@@ -112,7 +112,7 @@ def test_others_follow_as_sources_end_and_are_asked_for_then():
     seen.assert_result(3)
 
 
-def test_a_list_of_sources_is_asked_anew_for_each_subscriber():
+def test_a_list_of_sources_is_iterated_again_for_each_subscriber():
     sources = [flow.range(2), flow.just(7)]
     made = merge(sources)
     for _ in range(2):
@@ -277,7 +277,7 @@ def test_it_lets_go_of_everything(others, ending):
 
 
 @pytest.mark.parametrize("make", [merge, merge_with])
-def test_what_is_no_flow_is_refused_at_once(make):
+def test_a_source_that_is_not_a_flow_is_refused_at_once(make):
     with pytest.raises(TypeError, match=f"{make.__name__}.. takes flows"):
         make(flow.just(1), 3)
 

@@ -269,7 +269,7 @@ def test_delayed_errors_come_together_at_the_end(executor):
 
 @EXECUTOR
 @pytest.mark.parametrize("delay_error", [False, True])
-def test_what_a_polled_source_raises(executor, delay_error):
+def test_an_error_that_a_polled_source_raises_fails_the_flow(executor, delay_error):
     error = LookupError("polled")
 
     def items():
@@ -289,7 +289,7 @@ def test_what_a_polled_source_raises(executor, delay_error):
     )
 
 
-def test_what_the_key_or_a_comparison_raises_says_where():
+def test_an_error_of_the_key_or_a_comparison_says_where_it_arose():
     with pytest.raises(ZeroDivisionError) as caught:
         list(ordered_merge(flow.just(1), flow.just(2), key=lambda n: 1 // (n - 2)))
     assert any("in ordered_merge(2 flows, <lambda" in note for note in caught.value.__notes__)
@@ -506,7 +506,7 @@ def test_one_task_serves_many_signals(steps, record, source):
 
 @pytest.mark.parametrize("fatal", [KeyboardInterrupt, SystemExit, MemoryError])
 @pytest.mark.checklist("X10")
-def test_a_fatal_error_goes_to_who_runs_the_task(steps, record, source, fatal):
+def test_a_fatal_error_goes_to_the_thread_that_runs_the_task(steps, record, source, fatal):
     def key(_):
         raise fatal
 

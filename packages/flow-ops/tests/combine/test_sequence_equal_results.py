@@ -142,7 +142,7 @@ def test_an_error_of_a_polled_flow():
     )
 
 
-def test_what_a_comparison_raises_says_where():
+def test_an_error_of_a_comparison_says_where_it_arose():
     class Odd:
         def __eq__(self, other):
             raise ZeroDivisionError

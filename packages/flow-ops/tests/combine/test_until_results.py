@@ -43,7 +43,7 @@ def test_items_come_until_the_other_flow_gives_one():
     other.assert_cancelled()
 
 
-def test_a_flow_that_is_over_before_it_begins_is_not_subscribed():
+def test_a_flow_that_ends_before_it_begins_is_not_subscribed_to():
     probe = PublisherProbe(flow.range(5))
     assert list(probe.flow.pipe(take_until_other(flow.just("stop")))) == []
     probe.assert_not_subscribed()
@@ -90,7 +90,7 @@ def test_the_other_flow_is_cancelled_when_it_has_opened_this_one():
     subscriber.assert_result(1)
 
 
-def test_what_the_other_flow_does_after_it_has_opened_this_one_does_not_matter():
+def test_signals_of_the_other_flow_after_it_has_opened_this_one_are_ignored():
     with recorded_drops() as drops:
         opened = flow.range(2).pipe(
             skip_until_other(flow.just("go").pipe(concat_with(flow.error(ValueError()))))
@@ -151,7 +151,7 @@ def test_they_agree_with_a_model(operator, events):
 
 @BOTH
 @pytest.mark.parametrize("wrong", [None, 3, [1]])
-def test_what_is_no_flow_is_refused_while_assembling(operator, wrong):
+def test_an_argument_that_is_not_a_flow_is_refused_during_assembly(operator, wrong):
     with pytest.raises(TypeError, match=f"{operator.__name__}.. takes flows"):
         operator(wrong)
 
@@ -198,7 +198,7 @@ def test_a_wrong_request_ends_it(operator):
 
 @BOTH
 @pytest.mark.usefixtures("dropped")
-def test_what_comes_after_the_end_is_dropped(operator):
+def test_signals_after_the_end_are_dropped(operator):
     main = TestPublisher(violations=Violation.IGNORED_CANCEL)
     other = TestPublisher()
     subscriber = TestSubscriber()

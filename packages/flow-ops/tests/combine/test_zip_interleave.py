@@ -141,7 +141,7 @@ def test_ordered_merge_sorts_items_that_come_at_once() -> None:
     exhaust(body)
 
 
-def test_ordered_merge_goes_on_when_a_flow_ends() -> None:
+def test_ordered_merge_continues_when_a_flow_ends() -> None:
     def body() -> Scenario:
         a, b, subscriber = two(ordered_merge)
         a.next(1)
@@ -428,7 +428,7 @@ def test_fork_join_gives_its_item_to_a_request_against_the_last_end() -> None:
     exhaust(body)
 
 
-def test_what_waits_is_given_once_to_two_requests() -> None:
+def test_waiting_items_are_sent_once_to_two_simultaneous_requests() -> None:
     def body() -> Scenario:
         a, b, subscriber = two(zip_flows, request=0)
         a.next(1, 2, 3)

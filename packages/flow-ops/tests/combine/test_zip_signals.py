@@ -351,7 +351,7 @@ def test_effects_of_a_flow_that_is_left_are_seen():
 
 
 @BOTH
-def test_iterable_sources_are_opened_anew_for_each_subscriber(hide):
+def test_iterable_sources_are_opened_again_for_each_subscriber(hide):
     made = zip_flows(hidden(flow.range(3), hide), flow.range(3))
     assert list(made) == list(made) == [(n, n) for n in range(3)]
 

@@ -115,7 +115,7 @@ def test_for_each_waits_too() -> None:
     assert seen == [1, 1]
 
 
-def test_what_is_no_time_is_refused_at_once() -> None:
+def test_a_backoff_that_is_not_a_time_is_refused_at_once() -> None:
     for name in ("map_concurrent", "do_concurrent"):
         with pytest.raises(
             ValueError, match=rf"{name}\(backoff=\) must be at least 0 seconds, not -1"

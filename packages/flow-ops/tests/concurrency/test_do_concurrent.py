@@ -44,7 +44,7 @@ WAYS = pytest.mark.parametrize("way", ["call", "wait", "give"])
 
 @WAYS
 @pytest.mark.parametrize("ordered", [True, False])
-def test_the_items_go_on_when_the_action_is_done(way: str, ordered: bool) -> None:
+def test_the_items_pass_when_the_action_is_done(way: str, ordered: bool) -> None:
     store = Store()
     made = flow.range(100).do_concurrent(getattr(store, way), 10, retry=2, ordered=ordered)
     items = list(made)
@@ -90,7 +90,7 @@ def test_for_each_async_runs_to_the_end_with_many_at_work(way: str) -> None:
     assert sorted(store.stored) == list(range(100))
 
 
-def test_what_for_each_may_do_at_a_time_it_does() -> None:
+def test_for_each_runs_as_many_at_a_time_as_it_may() -> None:
     meeting = threading.Barrier(3)
     flow.range(9).for_each(lambda _: meeting.wait(TIMEOUT_S), 3)
     with ThreadPoolExecutor(3, thread_name_prefix="mine") as pool:

@@ -136,7 +136,7 @@ ENDS: dict[str, Callable[[flow.Flow[Any], Work], Awaitable[None]]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("end", ENDS)
-def test_it_goes_on_when_all_tasks_have_cleaned_up(shape: str, end: str) -> None:
+def test_it_continues_when_all_tasks_have_cleaned_up(shape: str, end: str) -> None:
     async def main() -> None:
         work = Work()
         with ThreadPoolExecutor(1) as pool:
@@ -196,7 +196,7 @@ def test_a_second_cancel_does_not_keep_it_from_waiting() -> None:
     asyncio.run(main())
 
 
-def test_tasks_have_the_context_of_who_runs_the_flow_and_the_name_of_the_operator() -> None:
+def test_tasks_have_the_context_of_the_running_task_and_the_name_of_the_operator() -> None:
     async def seen(_: int) -> tuple[str, str]:
         task = asyncio.current_task()
         return USER.get(), "" if task is None else task.get_name()
@@ -276,9 +276,7 @@ def test_run_raises_what_the_flow_fails_with() -> None:
 
 
 @pytest.mark.parametrize("cancelled", ["before a thread has it", "when a thread has it"])
-def test_an_item_whose_function_never_began_is_dropped_in_sight(
-    cancelled: str, dropped: Any
-) -> None:
+def test_an_item_whose_function_never_began_goes_to_the_hook(cancelled: str, dropped: Any) -> None:
     tasks: list[Callable[[], object]] = []
     called: list[int] = []
     seen = TestSubscriber[None](0)

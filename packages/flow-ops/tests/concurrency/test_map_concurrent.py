@@ -163,7 +163,7 @@ def test_in_a_running_loop_it_is_the_same(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_cancelled_in_the_middle_it_leaves_nobody_at_work(way: str) -> None:
+def test_when_cancelled_in_the_middle_it_leaves_no_thread_and_no_task_running(way: str) -> None:
     work = Work()
 
     async def main() -> None:
@@ -300,7 +300,7 @@ def test_methods_partials_and_objects_with_a_coroutine_for_a_call_are_coroutine_
 
 
 @pytest.mark.parametrize("way", ["call", "await"])
-def test_the_context_is_that_of_who_subscribes(way: str) -> None:
+def test_the_context_is_that_of_the_subscriber(way: str) -> None:
     def user(n: int) -> str:
         before = USER.get()
         USER.set(str(n))
@@ -318,7 +318,7 @@ def test_the_context_is_that_of_who_subscribes(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_the_last_try_raises_fails_the_flow(way: str) -> None:
+def test_an_error_of_the_last_try_fails_the_flow(way: str) -> None:
     work = Work(lambda item, _: item == 5)
     made = flow.range(10**9).map_concurrent(getattr(work, way), 3, retry=4)
     subscriber = observe(made).await_terminal()
@@ -359,7 +359,7 @@ def test_a_fallback_stands_for_what_has_failed(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_the_fallback_raises_fails_the_flow(way: str) -> None:
+def test_an_error_of_the_fallback_fails_the_flow(way: str) -> None:
     def fallback(item: int, error: Exception) -> int:
         raise KeyError(item)
 
@@ -370,7 +370,7 @@ def test_what_the_fallback_raises_fails_the_flow(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_backoff_says_when_an_item_is_tried_again_while_others_go_on(way: str) -> None:
+def test_a_backoff_delays_the_next_try_of_an_item_while_others_continue(way: str) -> None:
     work = Work(lambda item, tries: item == 0 and tries <= 2)
     with VirtualClock() as clock:
         made = flow.range(9).map_concurrent(getattr(work, way), 2, retry=BACKOFF, ordered=False)
@@ -445,7 +445,7 @@ def test_each_try_has_its_own_time() -> None:
 
 
 @pytest.mark.parametrize("clock", [None, VirtualClock()])
-def test_what_takes_too_long_is_cancelled_and_has_failed(clock: VirtualClock | None) -> None:
+def test_a_call_that_takes_too_long_is_cancelled_and_fails(clock: VirtualClock | None) -> None:
     cancelled = asyncio.Event()
 
     async def for_ever(_: int) -> int:
@@ -518,7 +518,7 @@ def test_functions_that_an_executor_drops_fail_the_flow(dropped: Any) -> None:
     assert dropped.items == [0]
 
 
-def test_a_fatal_error_of_a_thread_is_told(dropped: Any) -> None:
+def test_a_fatal_error_of_a_thread_fails_the_flow_and_goes_to_the_hook(dropped: Any) -> None:
     def leave(_: int) -> int:
         raise SystemExit(3)
 
@@ -551,7 +551,7 @@ def test_a_function_that_runs_on_when_the_flow_is_cancelled_ends_and_is_dropped_
     subscriber.assert_silent_after_cancel()
 
 
-def test_what_waits_for_a_thread_when_the_flow_is_cancelled_never_runs(dropped: Any) -> None:
+def test_a_call_that_waits_for_a_thread_when_the_flow_is_cancelled_never_runs(dropped: Any) -> None:
     waiting: list[Callable[[], object]] = []
     ran: list[int] = []
     subscriber = observe(flow.range(9).map_concurrent(ran.append, 2, executor=waiting.append))
@@ -622,7 +622,9 @@ def test_statistics_count_results_that_wait() -> None:
     asyncio.run(main())
 
 
-def test_after_a_cancel_nobody_asks_for_a_fallback_or_another_try(dropped: Any) -> None:
+def test_after_a_cancel_neither_the_fallback_nor_the_retry_predicate_is_called(
+    dropped: Any,
+) -> None:
     entered, leave, asked = threading.Event(), threading.Event(), list[object]()
 
     def work(_: int) -> int:

@@ -127,7 +127,7 @@ def test_a_cancel_against_the_end_of_two_functions_leaves_nothing_behind(ordered
     exhaust(body)
 
 
-def test_a_failure_against_another_result_is_told_in_its_turn() -> None:
+def test_a_failure_that_races_another_result_comes_in_its_order() -> None:
     def body() -> Scenario:
         tasks = Tasks()
         source, subscriber = mapped(tasks, 9, lambda n: n // (2 - n))
@@ -156,7 +156,7 @@ def test_the_end_of_the_upstream_against_the_last_function() -> None:
     exhaust(body)
 
 
-def test_statistics_are_told_while_another_thread_works() -> None:
+def test_statistics_can_be_read_while_another_thread_works() -> None:
     def body() -> Scenario:
         tasks = Tasks()
         source, subscriber = mapped(tasks, 0)

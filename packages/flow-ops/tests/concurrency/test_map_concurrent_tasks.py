@@ -160,7 +160,7 @@ def test_a_task_factory_of_the_loop_is_respected() -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="for Python 3.14, where tasks tell")
-def test_who_looks_at_tasks_sees_who_runs_the_flow_wait_for_each_of_them() -> None:
+def test_the_call_graph_of_each_task_shows_the_task_that_runs_the_flow() -> None:
     async def main() -> None:
         waiters: list[Any] = []
         tasks: list[Any] = []
@@ -260,7 +260,7 @@ def test_twenty_thousand_items_in_constant_stack() -> None:
 # -- where it runs
 
 
-def test_in_a_running_loop_there_is_no_thread() -> None:
+def test_in_a_running_loop_no_thread_is_used() -> None:
     async def main() -> set[int]:
         seen: set[int] = set()
 
@@ -313,7 +313,7 @@ def test_without_a_loop_the_coroutines_of_all_flows_run_in_one() -> None:
 @pytest.mark.parametrize("slots", [1, 2, 5, 128])
 @pytest.mark.parametrize("items", [3, 5, 20])
 @pytest.mark.parametrize("running", [False, True])
-def test_each_item_may_have_a_flow_with_coroutines_of_its_own(
+def test_each_item_may_have_a_separate_flow_with_coroutines(
     items: int, slots: int, running: bool
 ) -> None:
     made = flow.range(items).flat_map(
@@ -326,7 +326,7 @@ def test_each_item_may_have_a_flow_with_coroutines_of_its_own(
     assert sorted(asyncio.run(main()) if running else made) == list(range(items))
 
 
-def test_an_inner_flow_on_another_thread_has_the_loop_of_who_runs_the_flow() -> None:
+def test_an_inner_flow_on_another_thread_has_the_loop_that_runs_the_flow() -> None:
     async def main() -> None:
         loops: set[asyncio.AbstractEventLoop] = set()
 
@@ -536,7 +536,7 @@ class Connection:
 
 @pytest.mark.parametrize("plain", [True, False], ids=["a coroutine function", "a lambda"])
 @pytest.mark.parametrize("timeout", [None, 60])
-def test_what_a_coroutine_awaits_may_be_cancelled_which_is_an_error_like_others(
+def test_a_cancellation_of_an_awaited_future_is_an_error_like_others(
     plain: bool, timeout: float | None
 ) -> None:
     if not plain and timeout:
@@ -667,7 +667,7 @@ def test_of_tasks_that_fail_together_the_first_one_tells_of_the_others(
     assert dropped.errors == []
 
 
-def test_what_a_cancelled_task_raises_or_gives_is_dropped_in_sight(dropped: Any) -> None:
+def test_the_error_or_result_of_a_cancelled_task_goes_to_the_hook(dropped: Any) -> None:
     async def stubborn(n: int) -> int:
         try:
             await asyncio.get_running_loop().create_future()
@@ -688,7 +688,7 @@ def test_what_a_cancelled_task_raises_or_gives_is_dropped_in_sight(dropped: Any)
     assert [error.args for error in dropped.errors] == [(1,)]
 
 
-def test_what_is_no_awaitable_or_no_item_fails_the_flow() -> None:
+def test_a_result_that_is_not_awaitable_or_is_none_fails_the_flow() -> None:
     async def nothing(_: int) -> None:
         pass
 
@@ -704,7 +704,7 @@ def test_what_is_no_awaitable_or_no_item_fails_the_flow() -> None:
 
 
 @pytest.mark.parametrize("first", [later, at_once])
-def test_a_fatal_error_goes_through_the_loop_and_is_told(first: Work) -> None:
+def test_a_fatal_error_propagates_through_the_loop_and_fails_the_flow(first: Work) -> None:
     async def leave(item: int) -> int:
         await first(item)
         raise SystemExit(3)
@@ -777,7 +777,7 @@ async def is_even(n: int) -> bool:
         lambda made: made.reduce(is_even),
     ],
 )
-def test_a_coroutine_function_is_refused_where_nobody_awaits_it(
+def test_a_coroutine_function_is_refused_where_it_is_not_awaited(
     apply: Callable[[Any], Any],
 ) -> None:
     with pytest.raises(TypeError, match="map_concurrent"):

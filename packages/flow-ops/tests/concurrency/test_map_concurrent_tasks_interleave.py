@@ -227,7 +227,7 @@ def test_a_cancel_of_another_thread_leaves_nothing_behind(eager: bool, work: Wor
 
 
 @WAYS
-def test_statistics_are_told_while_another_thread_cancels(eager: bool, work: Work) -> None:
+def test_statistics_can_be_read_while_another_thread_cancels(eager: bool, work: Work) -> None:
     def body() -> Scenario:
         loop = Loop(eager=eager)
         source, subscriber = mapped(loop, work, 9)
@@ -249,7 +249,7 @@ def test_statistics_are_told_while_another_thread_cancels(eager: bool, work: Wor
 
 
 @WAYS
-def test_a_bad_request_of_another_thread_is_told_once(eager: bool, work: Work) -> None:
+def test_a_bad_request_of_another_thread_fails_once(eager: bool, work: Work) -> None:
     def body() -> Scenario:
         loop = Loop(eager=eager)
         source, subscriber = mapped(loop, work, 9)

@@ -243,7 +243,7 @@ def test_open_that_raises_fails_the_flow_and_cancels_what_is_connected() -> None
     source.assert_cancelled()
 
 
-def test_a_source_whose_subscribe_raises_fails_the_flow() -> None:
+def test_a_source_that_raises_in_subscribe_fails_the_flow() -> None:
     class Broken(Publisher[int]):
         def subscribe(self, subscriber: Any, /) -> None:
             raise LookupError
@@ -274,7 +274,7 @@ def test_step_that_raises_fails_the_flow_with_a_note_of_its_place() -> None:
     source.assert_cancelled()
 
 
-def test_a_handler_that_raises_stop_iteration_is_no_silent_end() -> None:
+def test_a_handler_that_raises_stop_iteration_fails_the_flow() -> None:
     class Broken(Passing):
         __slots__ = ()
 
@@ -293,7 +293,7 @@ def test_a_handler_that_raises_stop_iteration_is_no_silent_end() -> None:
 
 @pytest.mark.parametrize("kind", [Passing, Buffering])
 @pytest.mark.parametrize("end", ["complete", "error"])
-def test_what_comes_after_the_end_goes_to_the_hooks(kind: Any, end: str, dropped: Any) -> None:
+def test_signals_after_the_end_go_to_the_hooks(kind: Any, end: str, dropped: Any) -> None:
     source = TestPublisher[int](Violation.AFTER_TERMINAL | Violation.OVERFLOW)
     subscriber = TestSubscriber[int](0)
     coordinated(kind, source).subscribe(subscriber)
@@ -524,7 +524,7 @@ def test_many_sources_connected_with_the_permit_need_no_recursion() -> None:
     assert len(subscriber.items) == 20_000
 
 
-def test_what_a_later_source_sends_does_not_wait() -> None:
+def test_items_of_a_later_source_do_not_wait() -> None:
     """With `connect` under the permit, all of it would wait in the queue of handlers."""
     items = 50_000
     most = 0

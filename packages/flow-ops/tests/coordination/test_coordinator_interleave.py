@@ -354,7 +354,7 @@ class Late(Both):
         super().open()
 
 
-def test_what_is_made_while_it_connects_is_let_go_by_a_cancel_at_the_same_time() -> None:
+def test_inputs_made_while_it_connects_are_released_by_a_simultaneous_cancel() -> None:
     def body() -> Scenario:
         with_one = Setting(Late, count=1)
 
@@ -812,7 +812,7 @@ def test_a_late_on_subscribe_against_a_cancel_or_a_request(ending: str) -> None:
 # -- inputs whose items wait
 
 
-def test_pairs_whose_halves_come_at_once() -> None:
+def test_pairs_are_complete_when_their_halves_come_at_once() -> None:
     def body() -> Scenario:
         pairs = Setting(Pairs).subscribe()
         one, two = pairs.sources
@@ -849,7 +849,7 @@ def test_pairs_against_a_request() -> None:
     exhaust(body)
 
 
-def test_what_waits_is_dropped_by_a_cancel_and_never_lost() -> None:
+def test_waiting_items_are_dropped_by_a_cancel_and_never_lost() -> None:
     def body() -> Scenario:
         pairs = Setting(Pairs).subscribe()
         one, _ = pairs.sources

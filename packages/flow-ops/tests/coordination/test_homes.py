@@ -79,7 +79,9 @@ LATER: dict[str, Callable[[flow.Flow[int], flow.Flow[int], Executor], flow.Flow[
 
 
 @pytest.mark.parametrize("name", LATER)
-def test_what_is_subscribed_to_on_another_thread_is_at_home(name: str, home: Home) -> None:
+def test_a_flow_that_is_subscribed_to_on_another_thread_has_the_same_home(
+    name: str, home: Home
+) -> None:
     inner = Inner(failures="retry" in name)
     tasks: list[Callable[[], object]] = []
     moved = flow.just(0).hide().observe_on(tasks.append)

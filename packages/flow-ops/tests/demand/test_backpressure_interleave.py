@@ -113,7 +113,7 @@ def test_a_cancel_leaves_nothing(fusion: Fusion) -> None:
     exhaust(body)
 
 
-def test_a_bad_request_is_told_once_and_never_within_an_item() -> None:
+def test_a_bad_request_fails_once_and_never_within_on_next() -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         subscriber = behind(source, on_backpressure_buffer(2), 9)
@@ -288,7 +288,7 @@ def test_an_overflow_against_a_cancel() -> None:
     exhaust(body)
 
 
-def test_an_item_that_was_requested_is_no_surplus_when_the_flow_is_cut_short() -> None:
+def test_a_requested_item_is_not_a_surplus_when_the_flow_is_cut_short() -> None:
     """A bad request is told as what it is, though an item comes meanwhile."""
 
     def body() -> Scenario:

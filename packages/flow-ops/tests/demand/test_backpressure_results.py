@@ -110,7 +110,7 @@ def test_an_error_needs_no_demand(make: Any) -> None:
 
 
 @each
-def test_what_a_conditional_downstream_turns_down_does_not_count(make: Any) -> None:
+def test_items_that_a_conditional_downstream_rejects_do_not_count(make: Any) -> None:
     source = TestPublisher[int]()
     subscriber = ConditionalTestSubscriber[int](lambda n: n % 2, 2)
     source_flow(source).pipe(make()).subscribe(subscriber)
@@ -266,7 +266,7 @@ def test_it_does_what_a_plain_queue_does(steps: list[Any], capacity: int, policy
 # -- functions of the user
 
 
-def test_what_on_drop_raises_fails_the_flow(dropped: Any) -> None:
+def test_an_error_that_on_drop_raises_fails_the_flow(dropped: Any) -> None:
     error = KeyError("on_drop")
 
     def tell(_: int) -> None:
@@ -282,7 +282,7 @@ def test_what_on_drop_raises_fails_the_flow(dropped: Any) -> None:
 
 
 @pytest.mark.parametrize("timeout_s", [None, 60])
-def test_what_on_overflow_raises_fails_the_flow_at_once(
+def test_an_error_that_on_overflow_raises_fails_the_flow_at_once(
     timeout_s: float | None, dropped: Any
 ) -> None:
     error = KeyError("on_overflow")
@@ -299,7 +299,7 @@ def test_what_on_overflow_raises_fails_the_flow_at_once(
     assert sorted(dropped.items) == [1, 2]
 
 
-def test_what_a_reducer_raises_fails_the_flow_at_once() -> None:
+def test_an_error_that_a_reducer_raises_fails_the_flow_at_once() -> None:
     error = IndexError("reducer")
 
     def reduce(_: int, __: int) -> int:

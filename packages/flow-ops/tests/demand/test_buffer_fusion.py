@@ -53,7 +53,7 @@ def test_sync_alone_is_refused() -> None:
 
 
 @pytest.mark.parametrize("fusion", [Fusion.NONE, Fusion.ASYNC])
-def test_what_is_requested_takes_no_room_fused_or_not(fusion: Fusion, dropped: Any) -> None:
+def test_requested_items_take_no_capacity_fused_or_not(fusion: Fusion, dropped: Any) -> None:
     """A downstream that has requested 3, and polls late, has 3 places beyond the capacity."""
     source = TestPublisher[int]()
     pool_of_none: list[Any] = []
@@ -75,7 +75,7 @@ def test_what_is_requested_takes_no_room_fused_or_not(fusion: Fusion, dropped: A
 
 
 @pytest.mark.checklist("F33")
-def test_what_waits_when_the_terminal_comes_can_still_be_polled() -> None:
+def test_items_that_wait_when_the_terminal_comes_can_still_be_polled() -> None:
     source = TestPublisher[int]()
     subscriber = fused(source, on_backpressure_buffer(9), 1)
     source.next(1, 2, 3).complete()

@@ -30,7 +30,7 @@ class Timed:
         self.subscriber: TestSubscriber[int] = observe(Flow(self.source).pipe(operator), request)
 
 
-def test_what_has_waited_for_so_long_is_dropped() -> None:
+def test_an_item_that_has_waited_for_the_timeout_is_dropped() -> None:
     timed = Timed()
     timed.source.next(1)
     timed.clock.advance_by(0.6)
@@ -44,7 +44,7 @@ def test_what_has_waited_for_so_long_is_dropped() -> None:
     assert timed.clock.pending == 0
 
 
-def test_what_is_taken_in_time_is_not() -> None:
+def test_an_item_that_is_taken_in_time_is_not_dropped() -> None:
     timed = Timed()
     timed.source.next(1, 2)
     timed.clock.advance_by(0.9)
@@ -75,7 +75,7 @@ def test_there_is_one_timer_for_all_that_waits() -> None:
     assert timed.clock.pending == 1
 
 
-def test_there_is_none_without_items() -> None:
+def test_no_timer_is_pending_without_waiting_items() -> None:
     timed = Timed(3)
     timed.source.next(1, 2, 3)
     assert timed.clock.pending == 0
@@ -106,7 +106,7 @@ def test_an_old_one_makes_room() -> None:
     timed.subscriber.assert_items(2).assert_not_terminated()
 
 
-def test_what_on_overflow_raises_on_the_clock_fails_the_flow() -> None:
+def test_an_error_that_on_overflow_raises_on_the_clock_fails_the_flow() -> None:
     error = KeyError()
 
     def fail(_: int) -> None:

@@ -52,7 +52,7 @@ def test_requests_are_three_quarters_of_the_prefetch_whatever_is_asked_for(
     assert probe.requested <= 8 + prefetch
 
 
-def test_what_is_asked_for_does_not_reach_the_upstream() -> None:
+def test_requests_of_the_downstream_do_not_reach_the_upstream() -> None:
     source = TestPublisher[int]()
     subscriber = observe(Flow(source).pipe(rebatch_requests(4)), 1)
     source.next(1, 2, 3)

@@ -113,7 +113,7 @@ def test_lists_that_are_not_full_wait_up_to_a_number(clock: VirtualClock, droppe
     size=st.one_of(st.none(), st.integers(1, 5)),
     within=st.integers(1, 6),
 )
-def test_what_comes_is_sent_once_in_order_in_time(
+def test_each_item_is_sent_once_in_order_in_time(
     gaps: list[int], size: int | None, within: int
 ) -> None:
     with VirtualClock() as clock:
@@ -187,7 +187,7 @@ def test_the_items_of_a_session_are_those_of_its_window(clock: VirtualClock) -> 
     ]
 
 
-def test_the_rest_of_a_session_whose_window_was_left_is_dropped(clock: VirtualClock) -> None:
+def test_the_rest_of_a_session_whose_window_was_cancelled_is_dropped(clock: VirtualClock) -> None:
     windows = at([1, 2, 3, 10, 11]).session_window(3)
     assert seen(windows.flat_map(lambda window: window.take(1)), clock) == [(1, 1), (10, 10)]
 

@@ -412,7 +412,7 @@ def test_a_bad_request_of_a_group_against_an_item(fusion: Fusion) -> None:
 
 
 @FORMS
-def test_two_groups_on_two_threads_and_the_upstream_goes_on(fusion: Fusion) -> None:
+def test_the_upstream_continues_when_two_threads_consume_two_groups(fusion: Fusion) -> None:
     """What the two have consumed is added up, however they race for it."""
 
     def body() -> Scenario:

@@ -60,7 +60,7 @@ def test_fused_groups_are_polled_by_concat_map() -> None:
     )
 
 
-def test_the_flow_of_groups_is_a_flow_of_its_own() -> None:
+def test_the_flow_of_groups_takes_operators_like_any_flow() -> None:
     assert_result(
         lambda: flow.range(9).pipe(group_by(lambda n: n % 3)).map(lambda group: group.key),
         [0, 1, 2],
@@ -111,7 +111,7 @@ def test_groups_are_a_dict_of_lists(
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=30), st.integers(1, 9))
 @settings(deadline=None)
-def test_a_group_that_was_cancelled_begins_anew(
+def test_after_a_group_is_cancelled_its_key_begins_a_new_group(
     sizes: list[tuple[int, int]], prefetch: int
 ) -> None:
     """Each group takes as many items as its first one says."""
@@ -163,7 +163,7 @@ def test_groups_on_other_threads_hang_never(prefetch: int) -> None:
 # -- demand
 
 
-def test_what_waits_is_bounded_and_consumed_items_are_requested_again() -> None:
+def test_waiting_items_are_bounded_and_consumed_items_are_requested_again() -> None:
     source = TestPublisher[int]()
     groups = TestSubscriber[GroupedFlow[int, int]](2)
     flow.Flow(source).pipe(group_by(lambda n: n % 2, prefetch=4)).subscribe(groups)
@@ -249,7 +249,7 @@ def test_a_second_subscriber_gets_an_error() -> None:
 
 
 @pytest.mark.checklist("M02")
-def test_a_group_keeps_items_for_a_late_subscriber_while_others_go_on() -> None:
+def test_a_group_keeps_items_for_a_late_subscriber_while_others_continue() -> None:
     source = TestPublisher[int]()
     groups = TestSubscriber[GroupedFlow[int, int]]()
     flow.Flow(source).pipe(group_by(lambda n: n % 2)).subscribe(groups)
@@ -318,7 +318,9 @@ def test_a_delayed_error_comes_after_what_waits() -> None:
 
 
 @pytest.mark.parametrize("where", ["key", "value"])
-def test_what_a_function_raises_ends_everything(where: str, dropped: Any) -> None:
+def test_an_error_that_a_function_raises_fails_the_flow_and_its_groups(
+    where: str, dropped: Any
+) -> None:
     error = ValueError("mine")
 
     def function(n: int) -> int:
@@ -343,7 +345,7 @@ def test_what_a_function_raises_ends_everything(where: str, dropped: Any) -> Non
     assert dropped.errors == []
 
 
-def test_none_is_no_value() -> None:
+def test_none_is_not_a_value() -> None:
     with pytest.raises(NoneItemError):
         list(flow.just(1).pipe(group_by(str, value=lambda _: None)))
 

@@ -122,7 +122,7 @@ def test_a_subscriber_of_a_part_is_let_go(operator: Any, ending: str, dropped: A
         gc.enable()
 
 
-def test_an_empty_window_that_nobody_wants_is_let_go_of_when_it_ends() -> None:
+def test_an_empty_window_without_a_subscriber_is_released_when_it_ends() -> None:
     clock = VirtualClock()
     windows: list[weakref.ref[Any]] = []
     quiet = flow.never().pipe(window_with_time(1, clock=clock))

@@ -99,7 +99,7 @@ def test_the_error_of_a_flow_that_ends_a_group_fails_all() -> None:
 
 
 @pytest.mark.parametrize("fails", ["raises", "gives no flow"])
-def test_what_until_raises_fails_the_flow(fails: str) -> None:
+def test_an_error_that_until_raises_fails_the_flow(fails: str) -> None:
     def until(group: GroupedFlow[int, int]) -> Any:
         return 1 // 0 if fails == "raises" else 3
 
@@ -109,7 +109,7 @@ def test_what_until_raises_fails_the_flow(fails: str) -> None:
     assert any("group_by_until" in note for note in caught.value.__notes__)
 
 
-def test_who_leaves_a_group_leaves_the_flow_that_would_end_it() -> None:
+def test_cancelling_a_group_cancels_the_flow_that_would_end_it() -> None:
     source, ends = TestPublisher[int](), Ends()
     subscriber = TestSubscriber[int]()
     taken = (

@@ -78,7 +78,7 @@ UNWANTED: dict[str, tuple[Callable[[], Flow[Any]], list[Any]]] = {
 
 
 @pytest.mark.parametrize(("make", "expected"), UNWANTED.values(), ids=UNWANTED)
-def test_parts_that_nobody_refers_to_hold_nothing_up(
+def test_unreferenced_parts_hold_nothing_up(
     make: Callable[[], Flow[Any]], expected: list[Any]
 ) -> None:
     assert list(make()) == expected
@@ -100,7 +100,7 @@ def test_groups_that_cross_a_thread_before_they_are_dropped_hold_nothing_up() ->
         assert windows.count().first() == 600
 
 
-def test_items_of_a_part_that_nobody_refers_to_are_dropped() -> None:
+def test_items_of_an_unreferenced_part_are_dropped() -> None:
     dropped: list[object] = []
     with hooks.dropped_items.scoped("test", dropped.append):
         assert fours(10).map(lambda group: group.key).to_list().first() == [0, 1, 2, 3]
@@ -130,7 +130,7 @@ def asked_again(threads: SimpleQueue[int]) -> None:
     threads.get(not HAS_GIL, 10)
 
 
-def test_what_waits_is_requested_again_when_a_part_is_dropped(asking: Asking) -> None:
+def test_waiting_items_are_requested_again_when_a_part_is_dropped(asking: Asking) -> None:
     source, threads = asking
     held: list[GroupedFlow[int, int]] = []
     handle = Flow(source).group_by(lambda _: 0, prefetch=4).subscribe(held.append)
@@ -254,7 +254,7 @@ def test_parts_that_are_held_and_not_read_fail_the_flow_when_nothing_else_can_mo
 
 
 @pytest.mark.slow
-def test_who_blocks_for_such_a_flow_is_told() -> None:
+def test_a_thread_that_blocks_for_an_unread_part_gets_an_error() -> None:
     with pytest.raises(MissingBackpressureError, match="nobody reads"):
         fours().concat_map(lambda group: group.count()).to_list().first()
     with pytest.raises(MissingBackpressureError, match="nobody reads"):
@@ -262,7 +262,7 @@ def test_who_blocks_for_such_a_flow_is_told() -> None:
             list(group)
 
 
-def test_groups_that_threads_read_some_time_later_go_on() -> None:
+def test_groups_that_threads_read_some_time_later_continue() -> None:
     with ThreadPoolExecutor(4) as pool:
         counts = fours(4000).flat_map(lambda group: group.count().subscribe_on(pool))
         assert list(counts) == [1000] * 4
@@ -301,7 +301,7 @@ def test_a_downstream_that_asks_for_no_more_windows_may_take_its_time(
     assert seen.error is None
 
 
-def test_a_group_that_ends_later_lets_the_others_go_on_and_that_is_said(
+def test_a_group_that_ends_later_lets_the_others_continue_and_that_is_logged(
     clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     lasting = flow.range(400).group_by_until(lambda n: n % 4, lambda _: flow.timer(60, clock=clock))

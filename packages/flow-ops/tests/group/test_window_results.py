@@ -321,7 +321,7 @@ def test_buffers_of_a_time_or_count(
     seen.assert_result(*(model if model and model[-1] else model[:-1]))
 
 
-def test_time_goes_on_for_windows_when_their_flow_is_cancelled() -> None:
+def test_open_windows_still_end_in_time_when_their_flow_is_cancelled() -> None:
     clock = VirtualClock()
     source = TestPublisher[int]()
     seen = Seen(flow.Flow(source).pipe(window_with_time(10, clock=clock)))

@@ -141,7 +141,7 @@ def test_a_bad_request_ends_its_rail_only() -> None:
     source.assert_cancelled()
 
 
-def test_a_bad_request_in_on_subscribe_is_told_afterwards() -> None:
+def test_a_bad_request_in_on_subscribe_fails_the_rail_afterwards() -> None:
     source = TestPublisher[int]()
     a, b = dealt(source, -1, 1)
     a.assert_rules_kept().assert_failure(ValueError)
@@ -207,7 +207,7 @@ def test_a_queue_that_raises_fails_all_rails() -> None:
     b.assert_failure(ValueError)
 
 
-def test_an_end_for_which_the_stack_was_too_full_comes_when_that_is_told(
+def test_an_end_that_met_a_full_stack_comes_when_the_recursion_error_does(
     dropped: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = TestPublisher[int](Violation.AFTER_TERMINAL)

@@ -157,7 +157,7 @@ def test_an_error_against_a_request_comes_after_the_item() -> None:
     exhaust(body)
 
 
-def test_a_bad_request_against_an_item_is_told_once_and_alone() -> None:
+def test_a_bad_request_that_races_an_item_fails_only_its_own_rail_once() -> None:
     def body() -> Scenario:
         dealt = Dealt(1, 1)
         a, b = dealt.rails

@@ -99,7 +99,7 @@ def test_an_error_of_a_stage_comes_with_the_traceback_of_the_interpreter(tmp_pat
 
 
 @pytest.mark.slow
-def test_what_is_given_to_python_c_says_where_to_put_it() -> None:
+def test_functions_given_to_python_c_are_refused_with_a_hint_where_to_put_them() -> None:
     done = run(script("print(list(flow.range(3).on_processes(pool).map(squared)))"))
     assert done.stdout == ""
     assert "put the functions of the stages into a module" in done.stderr
@@ -107,7 +107,7 @@ def test_what_is_given_to_python_c_says_where_to_put_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moved", ["observe_on", "subscribe_on"])
-def test_a_subscription_does_not_go_on_in_an_interpreter(tmp_path: Path, moved: str) -> None:
+def test_a_subscription_does_not_continue_in_an_interpreter(tmp_path: Path, moved: str) -> None:
     done = run(script(f"flow.range(3).{moved}(pool)"), path=tmp_path / "job.py")
     assert "TypeError: a subscription cannot move to another process or interpreter" in done.stderr
     assert "on_processes(pool) runs the stages that follow there" in done.stderr

@@ -58,7 +58,7 @@ def distance(steps):
 
 
 @pytest.mark.slow
-def test_what_was_prepared_runs_in_other_processes(
+def test_a_prepared_flow_runs_in_other_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "walks_x.py").write_text(WALKS)
@@ -172,13 +172,15 @@ def test_an_error_of_a_stage_comes_after_the_results_before_it(
     assert __file__ in notes
 
 
-def test_an_error_that_cannot_be_pickled_is_told(processes: ProcessPoolExecutor) -> None:
+def test_an_error_that_cannot_be_pickled_fails_the_flow_with_its_text(
+    processes: ProcessPoolExecutor,
+) -> None:
     source = flow.just("(_ for _ in ()).throw(ValueError('lost', lambda: 0))")
     subscriber = observe(source.pipe(on_processes(processes)).map(eval)).await_terminal()
     subscriber.assert_failure(FlowError).assert_error_message("ValueError: ('lost'")
 
 
-def test_a_worker_that_is_told_to_exit_goes_on(processes: ProcessPoolExecutor) -> None:
+def test_a_worker_whose_task_calls_exit_continues(processes: ProcessPoolExecutor) -> None:
     source = flow.just("1", "__import__('sys').exit(3)")
     subscriber = observe(source.pipe(on_processes(processes)).map(eval)).await_terminal()
     subscriber.assert_failure(FlowError, 1).assert_error_message("SystemExit: 3")
@@ -194,7 +196,7 @@ def test_a_result_that_cannot_be_pickled_fails_the_flow(processes: ProcessPoolEx
         assert any("sent back" in note for note in subscriber.error.__notes__)
 
 
-def test_a_result_of_none_is_an_error(processes: ProcessPoolExecutor) -> None:
+def test_none_is_not_a_result(processes: ProcessPoolExecutor) -> None:
     subscriber = observe(flow.just("None").pipe(on_processes(processes)).map(eval)).await_terminal()
     subscriber.assert_failure(flow.NoneItemError)
 
@@ -312,7 +314,7 @@ class Locking(Played):
 
 @pytest.mark.parametrize("end", [Locking.break_down, Locking.cancel_all])
 @pytest.mark.parametrize("again", ["retry", "on_error_resume"])
-def test_a_flow_may_go_on_with_the_pool_that_fails_it(
+def test_a_flow_may_continue_with_the_pool_that_fails_it(
     end: Callable[[Locking], None], again: str
 ) -> None:
     pool, seen = Locking(), TestSubscriber[str]()

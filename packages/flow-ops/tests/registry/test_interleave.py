@@ -105,7 +105,7 @@ def alone(case: OperatorCase) -> list[Any]:
 
 
 @pytest.mark.checklist("X06")
-def test_what_is_requested_while_it_is_being_subscribed_comes(case: OperatorCase) -> None:
+def test_items_requested_during_subscribe_arrive(case: OperatorCase) -> None:
     expected = alone(case)
 
     def body() -> Scenario:
@@ -125,7 +125,7 @@ def test_what_is_requested_while_it_is_being_subscribed_comes(case: OperatorCase
 
 
 @pytest.mark.checklist("X06")
-def test_what_is_requested_while_items_come_comes(case: OperatorCase) -> None:
+def test_items_requested_while_others_come_arrive(case: OperatorCase) -> None:
     expected = alone(case)
 
     def body() -> Scenario:
@@ -142,7 +142,7 @@ def test_what_is_requested_while_items_come_comes(case: OperatorCase) -> None:
 
 
 @pytest.mark.checklist("X06")
-def test_an_error_while_demand_comes_is_told_once(case: OperatorCase, dropped: Any) -> None:
+def test_an_error_while_demand_comes_is_sent_once(case: OperatorCase, dropped: Any) -> None:
     def body() -> Scenario:
         run = Run(case, 1)
         run.subscribe()
@@ -164,7 +164,7 @@ def test_an_error_while_demand_comes_is_told_once(case: OperatorCase, dropped: A
 
 
 @pytest.mark.checklist("X06")
-def test_who_cancels_while_it_is_being_subscribed_cancels_the_upstream(case: OperatorCase) -> None:
+def test_a_cancel_during_subscribe_cancels_the_upstream(case: OperatorCase) -> None:
     def body() -> Scenario:
         run = Run(case, 9)
 
@@ -179,9 +179,7 @@ def test_who_cancels_while_it_is_being_subscribed_cancels_the_upstream(case: Ope
 
 
 @pytest.mark.checklist("X06")
-def test_who_cancels_while_items_come_cancels_the_upstream(
-    case: OperatorCase, dropped: Any
-) -> None:
+def test_a_cancel_while_items_come_cancels_the_upstream(case: OperatorCase, dropped: Any) -> None:
     expected = alone(case)
 
     def body() -> Scenario:
@@ -242,7 +240,7 @@ def test_a_bad_request_while_items_come_ends_it(case: OperatorCase, dropped: Any
 
 
 @pytest.mark.checklist("X06")
-def test_who_cancels_while_demand_comes_cancels_the_upstream(case: OperatorCase) -> None:
+def test_a_cancel_while_demand_comes_cancels_the_upstream(case: OperatorCase) -> None:
     def body() -> Scenario:
         run = Run(case, 1)
         run.subscribe()

@@ -34,7 +34,7 @@ def inline(task: Any) -> None:
 
 @pytest.mark.usefixtures("dropped_unseen")
 @pytest.mark.parametrize("source", ["range", "hidden", "create"])
-def test_who_asks_when_on_subscribe_has_returned_is_refused(
+def test_a_request_for_fusion_after_on_subscribe_is_refused(
     case: OperatorCase, source: str
 ) -> None:
     up: flow.Flow[Any] = {
@@ -75,6 +75,6 @@ def test_sources_and_stages_refuse_it_too(source: flow.Flow[Any]) -> None:
 @pytest.mark.parametrize(
     "source", [flow.range(3), flow.create(lambda emitter: None)], ids=["range", "create"]
 )
-def test_nobody_asks_twice(source: flow.Flow[Any]) -> None:
+def test_a_second_request_for_fusion_is_refused(source: flow.Flow[Any]) -> None:
     with pytest.raises(ProtocolViolationError, match="once"):
         source.subscribe(Keeping(asks=2))

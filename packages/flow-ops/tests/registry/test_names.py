@@ -171,7 +171,7 @@ def test_a_subject_has_an_operator_or_a_source(subject: str) -> None:
     assert name in records() or callable(getattr(Flow, name, None)) or hasattr(flow_core, name)
 
 
-def test_what_is_registered_is_found_under_its_name() -> None:
+def test_each_registered_name_can_be_loaded() -> None:
     found = {name: record.load() for name, record in records().items()}
     assert [name for name, thing in found.items() if not callable(thing)] == []
 

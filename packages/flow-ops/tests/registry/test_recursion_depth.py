@@ -137,7 +137,7 @@ def test_however_deep_it_is(cases: Any, workers: ThreadPoolExecutor, name: str, 
 
 
 @pytest.mark.parametrize("name", ["concat_map, hidden flows", "retry", "observe_on"])
-def test_who_iterates_gets_it_raised(cases: Any, name: str) -> None:
+def test_iteration_raises_the_recursion_error(cases: Any, name: str) -> None:
     case = cases[name]
     made = nested(case, flow.range(5).hide(), Surroundings(inline, VirtualClock()))
     with pytest.raises(RecursionError) as raised:

@@ -295,7 +295,7 @@ def test_a_signal_of_a_second_flow_at_any_moment_does_no_harm(
 
 
 @pytest.mark.parametrize("owner", KNOWN)
-def test_what_is_known_to_hang_does(
+def test_calls_that_are_known_to_hang_do_so(
     monkeypatch: pytest.MonkeyPatch, dropped: Any, cases: dict[str, OperatorCase], owner: str
 ) -> None:
     name, call, _ = KNOWN[owner]

@@ -60,7 +60,7 @@ def test_demand_comes_while_the_second_flow_sends(make: Make) -> None:
 
 
 @pytest.mark.checklist("X06")
-def test_who_cancels_while_the_second_flow_sends_cancels_both(make: Make) -> None:
+def test_a_cancel_while_the_second_flow_sends_cancels_both(make: Make) -> None:
     def body() -> Scenario:
         run = make()
         run.up.send()

@@ -33,7 +33,7 @@ ON_EXECUTOR = {
 }
 
 
-def test_what_runs_on_an_executor_is_known(cases: Any) -> None:
+def test_the_list_of_operators_on_an_executor_is_complete(cases: Any) -> None:
     assert {name for name, case in cases.items() if "executor" in case.kinds} == ON_EXECUTOR
 
 

@@ -820,7 +820,7 @@ def test_the_guard_notes_each_broken_rule() -> None:
 # -- what is wrong is found
 
 
-def test_what_is_lost_or_came_twice_or_too_early_differs() -> None:
+def test_lost_repeated_and_early_items_are_differences() -> None:
     alone = [3, 1, 2]
     whole = {
         (3, 1, 2): "",
@@ -862,7 +862,9 @@ PLANTED: dict[str, tuple[Callable[[Flow[int]], Flow[int]], str]] = {
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_what_an_operator_does_wrong_is_found(what: str, cases: Any, dropped_unseen: None) -> None:
+def test_planted_defects_of_operators_are_found(
+    what: str, cases: Any, dropped_unseen: None
+) -> None:
     operator, said = PLANTED[what]
 
     def make(up: Flow[int], at: Any) -> Flow[int]:

@@ -56,7 +56,7 @@ def test_the_time_grows_up_to_the_most(clock: VirtualClock) -> None:
     assert attempts.times == [0, 1, 4, 9, 14]
 
 
-def test_nothing_happens_before_the_time_is_over(clock: VirtualClock) -> None:
+def test_nothing_happens_before_the_time_has_passed(clock: VirtualClock) -> None:
     attempts = Attempts(clock)
     attempts.subscribe(Backoff(2, jitter=0, clock=clock))
     attempts.sources[0].error(ERROR)
@@ -97,7 +97,7 @@ def test_errors_that_are_not_meant_pass(clock: VirtualClock) -> None:
 
 
 @pytest.mark.parametrize("transient", [True, False])
-def test_what_is_transient_is_forgotten_when_an_item_gets_through(
+def test_transient_failures_are_forgotten_when_an_item_gets_through(
     clock: VirtualClock, transient: bool
 ) -> None:
     attempts = Attempts(clock)
@@ -251,7 +251,7 @@ def test_a_time_of_retry_grows_as_that_of_a_back_off() -> None:
     assert 2 <= third <= 6
 
 
-def test_what_retry_says_comes_before_what_its_back_off_says(clock: VirtualClock) -> None:
+def test_arguments_of_retry_take_precedence_over_those_of_its_back_off(clock: VirtualClock) -> None:
     attempts = Attempts(clock)
     subscriber = TestSubscriber[int]()
     backoff = Backoff(1, max_attempts=9, when=OSError, clock=clock)
@@ -267,7 +267,7 @@ def test_what_retry_says_comes_before_what_its_back_off_says(clock: VirtualClock
 
 
 @pytest.mark.parametrize("backoff", ["1", object(), True])
-def test_retry_refuses_what_is_no_back_off(backoff: Any) -> None:
+def test_retry_refuses_a_value_that_is_not_a_back_off(backoff: Any) -> None:
     with pytest.raises(TypeError, match=r"retry\(backoff=\)"):
         retry(3, backoff=backoff)
 

@@ -178,7 +178,7 @@ def test_flows_are_asked_for_their_turn_only() -> None:
 @pytest.mark.checklist("P24", "P25")
 @each_second
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_cancel_reaches_the_flow_whose_turn_it_is(form: str, which: int) -> None:
+def test_a_cancel_reaches_the_current_flow(form: str, which: int) -> None:
     make, error = SECOND[form]
     sources = TestPublisher[int](), TestPublisher[int]()
     subscriber = subscribed(make(Flow(sources[0]), Flow(sources[1])), 5)
@@ -250,7 +250,7 @@ def test_a_failure_ends_a_repetition(form: str) -> None:
     subscriber.assert_failure(ERROR, 1)
 
 
-def test_retry_gives_up_after_so_many_times_with_the_last_error() -> None:
+def test_retry_gives_up_after_the_given_number_of_times_with_the_last_error() -> None:
     errors = [ValueError(n) for n in range(4)]
     attempts = iter(errors)
     failing = flow.error(lambda: next(attempts))
@@ -269,7 +269,7 @@ def test_only_errors_that_are_meant_are_retried(when: Any) -> None:
 
 
 @pytest.mark.parametrize("form", ["retry", "on_error_resume", "repeat_until", "backoff"])
-def test_what_a_function_raises_fails_the_flow_and_says_where(form: str) -> None:
+def test_an_error_that_a_function_raises_fails_the_flow_and_says_where(form: str) -> None:
     raised = RuntimeError("in the function")
 
     def function(*_: Any) -> Any:
@@ -298,7 +298,7 @@ def test_a_handler_that_fails_fails_the_flow(operator: Any) -> None:
     subscribed(flow.never().pipe(operator(lambda _: flow.error(ERROR)))).assert_failure(ERROR)
 
 
-def test_a_stop_iteration_is_no_silent_end() -> None:
+def test_a_stop_iteration_fails_the_flow() -> None:
     source: Flow[int] = flow.error(ERROR)
     empty: list[Flow[int]] = []
     made = source.pipe(on_error_resume(lambda _: next(iter(empty))))
@@ -510,7 +510,7 @@ def _raise(error: BaseException) -> list[int]:
 
 @pytest.mark.parametrize("pushed", [False, True])
 @pytest.mark.parametrize("form", KEPT)
-def test_a_flow_that_is_over_lets_go_of_everything(form: str, pushed: bool) -> None:
+def test_a_flow_that_has_ended_releases_everything(form: str, pushed: bool) -> None:
     def make(payloads: Payloads) -> Flow[Any]:
         source = payloads.pushed() if pushed else flow.from_iterable(payloads)
         return KEPT[form](source)

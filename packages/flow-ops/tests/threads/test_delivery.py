@@ -35,7 +35,7 @@ def numbers(request: pytest.FixtureRequest) -> Upstream:
 
 
 @pytest.mark.checklist("O03")
-def test_is_a_factory_of_an_operator_whose_options_have_names():
+def test_observe_on_is_an_operator_factory_with_named_options():
     operator = observe_on(lambda task: task())
     assert isinstance(operator, Operator)
     assert isinstance(flow.range(3).pipe(operator), Flow)
@@ -195,14 +195,14 @@ def test_the_downstream_is_subscribed_before_the_upstream_is_requested(steps, so
 
 
 @pytest.mark.checklist("O08")
-def test_what_is_requested_in_on_subscribe_waits_until_it_has_returned(place, numbers, record):
+def test_items_requested_in_on_subscribe_wait_until_it_has_returned(place, numbers, record):
     seen = record(request=5, here=place.is_here)
     numbers(5).pipe(observe_on(place.executor)).subscribe(seen)
     assert seen.wait().items == [0, 1, 2, 3, 4]  # the recorder notices a signal that is too early
 
 
 @pytest.mark.checklist("O08")
-def test_a_second_subscription_is_cancelled_and_the_first_goes_on(steps, record, source):
+def test_a_second_subscription_is_cancelled_and_the_first_continues(steps, record, source):
     class Link:
         cancels = 0
 
@@ -380,7 +380,7 @@ def test_async_iteration_takes_the_items_in_the_loop():
     assert asyncio.run(main()) == list(range(1000))
 
 
-def test_each_subscriber_has_a_run_of_its_own(place):
+def test_each_subscriber_has_a_separate_run(place):
     hop = flow.range(300).map(str).pipe(observe_on(place.executor))
     if place.name == "loop":
         seen = [[], []]

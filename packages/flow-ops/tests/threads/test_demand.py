@@ -31,7 +31,7 @@ def test_requests_prefetch_and_then_three_quarters_as_often_as_those_were_delive
 
 
 @pytest.mark.checklist("O04", "O11")
-def test_what_the_downstream_requests_does_not_reach_the_upstream(steps, record, source):
+def test_the_demand_of_the_downstream_does_not_reach_the_upstream(steps, record, source):
     seen = record(request=0)
     source.flow.pipe(observe_on(steps, prefetch=4)).subscribe(seen)
     for n in (1, 2, flow.UNBOUNDED, flow.UNBOUNDED):
@@ -147,9 +147,7 @@ def test_demand_adds_up_and_is_capped(steps, record, source):
 @pytest.mark.checklist("O12")
 @pytest.mark.parametrize("n", [0, -1])
 @pytest.mark.parametrize("upstream", [flow.range, lambda n: flow.range(n).hide()])
-def test_a_request_that_is_no_demand_fails_the_flow_on_the_executor(
-    place, record, dropped, n, upstream
-):
+def test_a_non_positive_request_fails_the_flow_on_the_executor(place, record, dropped, n, upstream):
     seen = record(request=3, here=place.is_here)
     upstream(100).pipe(observe_on(place.executor)).subscribe(seen)
     seen.wait_items(3)

@@ -146,7 +146,7 @@ def test_a_pool_whose_threads_cannot_start_fails_the_flow(record, source):
 
 
 @pytest.mark.checklist("O32")
-def test_a_downstream_that_raises_ends_the_flow_and_the_executor_goes_on(
+def test_a_downstream_that_raises_ends_the_flow_and_the_executor_continues(
     place, record, source, dropped
 ):
     error = ValueError("in on_next")
@@ -275,7 +275,7 @@ def test_a_fatal_error_that_a_future_would_swallow_is_reported(pool, record, sou
     ],
     ids=["observe_on", "subscribe_on", "parallel", "merge", "interval"],
 )
-def test_who_waits_elsewhere_is_told_what_ended_the_task(made, fatal, dropped):
+def test_a_waiting_thread_gets_the_fatal_error_that_ended_the_task(made, fatal, dropped):
     error = fatal("too much")
 
     def fail(_: int) -> int:

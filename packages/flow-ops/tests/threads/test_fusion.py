@@ -42,7 +42,7 @@ def test_a_fused_upstream_is_polled_on_the_executor(elsewhere, record, fused):
 
 
 @pytest.mark.checklist("F43")
-def test_what_is_not_fused_is_requested(place, record, source):
+def test_an_upstream_that_is_not_fused_gets_requests(place, record, source):
     source.flow.pipe(observe_on(place.executor)).subscribe(seen := record(here=place.is_here))
     source.send(1)
     source.complete()

@@ -182,7 +182,7 @@ def test_a_shared_queue_is_polled_on_the_executor(elsewhere, record):
 
 
 @pytest.mark.checklist("F26")
-def test_what_a_wake_up_carries_has_no_meaning(steps, record, dropped):
+def test_the_item_of_a_wake_up_has_no_meaning(steps, record, dropped):
     upstream = SharedQueue()
     upstream.flow.pipe(observe_on(steps)).subscribe(seen := record())
     upstream.items += [1, 2]
@@ -197,7 +197,7 @@ def test_what_a_wake_up_carries_has_no_meaning(steps, record, dropped):
 @pytest.mark.parametrize("delay_error", [True, False])
 @pytest.mark.parametrize("error", [None, ValueError("identical")])
 @pytest.mark.parametrize("grants", [Fusion.NONE, Fusion.ASYNC])
-def test_what_waits_when_the_upstream_ends_comes_first(
+def test_items_that_wait_when_the_upstream_ends_come_first(
     steps, record, grants, error, delay_error, dropped_items
 ):
     upstream = SharedQueue(grants=grants)
@@ -265,7 +265,7 @@ def test_a_fatal_poll_of_a_shared_queue_propagates(steps, record):
 
 
 @pytest.mark.checklist("F12", "F14", "F43")
-def test_what_a_conditional_downstream_drops_is_consumed_but_not_delivered(steps, record_even):
+def test_items_a_conditional_downstream_drops_are_consumed_but_not_delivered(steps, record_even):
     upstream = SharedQueue(1, 3, 2, 5, 4, 6)
     seen = record_even(request=2)
     upstream.flow.pipe(observe_on(steps, prefetch=4)).subscribe(seen)
@@ -382,7 +382,7 @@ def test_wake_ups_and_the_end_come_on_the_executor_and_items_are_polled(elsewher
 
 @pytest.mark.checklist("F45", "F48")
 @pytest.mark.parametrize("grants", [Fusion.NONE, Fusion.ASYNC])
-def test_who_polls_replenishes(steps, grants):
+def test_a_subscriber_that_polls_replenishes_the_upstream(steps, grants):
     upstream = SharedQueue(grants=grants)
     upstream.flow.pipe(observe_on(steps, prefetch=4)).subscribe(seen := Woken(request=2))
     assert upstream.requests == [4], "the downstream's demand stays its own affair (O04)"
@@ -444,7 +444,7 @@ def test_any_number_of_boundaries_in_a_row_share_one_queue(
 
 
 @pytest.mark.checklist("F57", "F58")
-def test_with_a_shared_queue_there_is_no_other(place, record, queues):
+def test_with_a_shared_queue_no_other_queue_is_made(place, record, queues):
     upstream = SharedQueue(1, 2, 3)
     upstream.flow.pipe(observe_on(place.executor)).subscribe(seen := record())
     upstream.subscriber.on_complete()
@@ -479,7 +479,7 @@ def test_user_code_between_two_boundaries_stays_on_the_first_ones_thread(record)
 
 
 @pytest.mark.parametrize("delay_error", [True, False])
-def test_an_error_reaches_who_polls(steps, source, delay_error, dropped_items):
+def test_an_error_reaches_a_subscriber_that_polls(steps, source, delay_error, dropped_items):
     error = ValueError("identical")
     source.flow.pipe(observe_on(steps, delay_error=delay_error)).subscribe(seen := Woken())
     source.send(1, 2)
@@ -492,7 +492,9 @@ def test_an_error_reaches_who_polls(steps, source, delay_error, dropped_items):
 
 @pytest.mark.parametrize("grants", [Fusion.NONE, Fusion.SYNC, Fusion.ASYNC])
 @pytest.mark.parametrize("when", ["before the end", "after the end"])
-def test_cancel_by_who_polls_leaves_nothing_to_poll(steps, grants, when, dropped_items):
+def test_a_cancel_by_a_polling_subscriber_leaves_nothing_to_poll(
+    steps, grants, when, dropped_items
+):
     class Cancelling(SharedQueue):
         def cancel(self):
             super().cancel()
@@ -520,7 +522,7 @@ def test_cancel_by_who_polls_leaves_nothing_to_poll(steps, grants, when, dropped
 
 
 @pytest.mark.parametrize("grants", [Fusion.NONE, Fusion.ASYNC])
-def test_clear_drops_what_waits_and_the_flow_goes_on(steps, grants, dropped_items):
+def test_clear_drops_the_waiting_items_and_the_flow_continues(steps, grants, dropped_items):
     upstream = SharedQueue(grants=grants)
     upstream.flow.pipe(observe_on(steps)).subscribe(seen := Woken())
     add = upstream.send if grants else upstream.subscriber.on_next
@@ -533,7 +535,7 @@ def test_clear_drops_what_waits_and_the_flow_goes_on(steps, grants, dropped_item
 
 
 @pytest.mark.checklist("O12")
-def test_a_wrong_amount_by_who_polls_is_answered_on_the_executor(elsewhere, source):
+def test_a_bad_request_by_a_polling_subscriber_is_answered_on_the_executor(elsewhere, source):
     source.flow.pipe(observe_on(elsewhere.executor)).subscribe(seen := Woken())
     source.send(1)
     seen.queue.request(-1)
@@ -589,7 +591,7 @@ def test_an_upstream_that_raises_when_it_is_replenished_fails_the_poll(steps, dr
 
 
 @pytest.mark.parametrize("end", ["complete", "cancel"])
-def test_who_polled_is_let_go_of(steps, source, end):
+def test_a_subscriber_that_polled_is_released(steps, source, end):
     """§3.13"""
     source.flow.pipe(observe_on(steps)).subscribe(seen := Woken())
     source.send(1)

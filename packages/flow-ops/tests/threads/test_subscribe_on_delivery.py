@@ -74,7 +74,7 @@ def test_on_subscribe_comes_at_once(steps: Any) -> None:
     source.assert_subscribed()
 
 
-def test_what_was_requested_before_goes_along(steps: Any) -> None:
+def test_demand_from_before_the_task_runs_is_requested_with_it(steps: Any) -> None:
     source = TestPublisher[int]()
     subscriber = observe(Flow(source).pipe(subscribe_on(steps)), 2)
     subscriber.request(3)

@@ -145,7 +145,7 @@ def test_a_cancel_reaches_a_source_that_works(pool: ThreadPoolExecutor) -> None:
     pool.submit(int).result(20)
 
 
-def test_a_bad_request_is_told_and_cancels(steps: Any) -> None:
+def test_a_bad_request_fails_the_subscriber_and_cancels(steps: Any) -> None:
     source = TestPublisher[int]()
     subscriber = observe(Flow(source).pipe(subscribe_on(steps)), 0)
     steps.run()

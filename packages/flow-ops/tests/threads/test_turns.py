@@ -46,7 +46,7 @@ def test_items_and_the_end_come_in_order_over_several_tasks(steps, record, sourc
 
 @pytest.mark.usefixtures("much_time")
 @pytest.mark.parametrize("source", SOURCES)
-def test_one_task_goes_on_while_there_is_time(steps, record, source):
+def test_one_task_continues_while_there_is_time(steps, record, source):
     seen = record()
     SOURCES[source](10_000).pipe(observe_on(steps)).subscribe(seen)
     assert steps.run() == 1
@@ -68,7 +68,7 @@ def test_a_flow_that_is_cancelled_between_two_tasks_sends_nothing_more(steps, re
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_time")
-def test_what_runs_inline_goes_on(record):
+def test_an_inline_task_continues_until_the_end(record):
     seen = record()
     flow.range(100_000).hide().pipe(observe_on(lambda task: task())).subscribe(seen)
     assert (len(seen.items), seen.ends) == (100_000, [None])

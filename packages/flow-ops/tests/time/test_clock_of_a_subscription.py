@@ -215,7 +215,7 @@ def test_when_the_loop_is_closed_the_flow_fails(name: str, dropped: Any) -> None
         assert "event loop is closed" in str(error)
 
 
-def test_when_the_loop_of_its_clock_is_closed_a_thread_that_iterates_is_told() -> None:
+def test_a_thread_that_iterates_fails_when_the_loop_of_its_clock_is_closed() -> None:
     async def main() -> None:
         ticks = flow.interval(HOUR_S, clock=AsyncioClock(asyncio.get_running_loop()))
         subscribed = threading.Event()
@@ -233,7 +233,7 @@ def test_outside_of_both_it_is_that_of_the_process() -> None:
     assert thread == "flow-clock"
 
 
-def test_a_clock_of_its_own_comes_first() -> None:
+def test_an_explicit_clock_takes_precedence() -> None:
     async def main() -> None:
         own, subscriber = VirtualClock(), TestSubscriber[int]()
         with VirtualClock() as clock:
@@ -257,7 +257,7 @@ def test_the_clock_of_a_test_comes_before_that_of_the_loop() -> None:
     asyncio.run(main())
 
 
-def test_what_was_subscribed_to_keeps_its_clock_when_the_block_ends() -> None:
+def test_a_running_flow_keeps_its_clock_when_the_block_ends() -> None:
     before, within = TestSubscriber[int](), TestSubscriber[int]()
     flow.timer(0.001).subscribe(before)
     with VirtualClock() as clock:
@@ -297,7 +297,7 @@ def test_a_block_that_fails_ends_it() -> None:
 
 
 @pytest.mark.slow
-def test_an_inner_flow_on_another_thread_waits_in_the_loop_of_who_runs_the_flow() -> None:
+def test_an_inner_flow_on_another_thread_waits_in_the_loop_that_runs_the_flow() -> None:
     async def main() -> None:
         with ThreadPoolExecutor(1) as pool:
             moved = flow.range(2).hide().observe_on(pool)

@@ -48,7 +48,7 @@ def test_a_delayed_error_in_every_form(hasty, dropped):
     )
 
 
-def test_times_that_are_no_round_numbers(clock):
+def test_times_that_are_not_round_numbers_are_kept(clock):
     seen = TestSubscriber()
     source = TestPublisher()
     flow.Flow(source).pipe(delay(0.2, clock=clock)).map(lambda n: (n, clock.now())).subscribe(seen)
@@ -91,7 +91,7 @@ def test_items_on_their_way_count_against_the_demand(clock):
     seen.cancel()
 
 
-def test_what_is_turned_down_is_requested_again(clock):
+def test_a_rejected_item_is_requested_again(clock):
     source = TestPublisher()
     seen = ConditionalTestSubscriber(lambda n: n > 1, 1)
     flow.Flow(source).pipe(delay(1, clock=clock)).subscribe(seen)
@@ -115,7 +115,7 @@ def test_more_than_was_requested_is_an_error(clock, dropped):
     assert sorted(dropped.items) == [1, 2]  # and 3 was not sent
 
 
-def test_what_waits_is_dropped_when_it_is_cancelled(clock, dropped):
+def test_waiting_items_are_dropped_when_it_is_cancelled(clock, dropped):
     source = TestPublisher()
     seen = TestSubscriber()
     flow.Flow(source).pipe(delay(1, clock=clock)).subscribe(seen)
@@ -164,7 +164,7 @@ def test_elements_wait_for_demand(clock):
 # -- delay_with_mapper
 
 
-def test_each_item_waits_for_a_flow_of_its_own(clock):
+def test_each_item_waits_for_its_own_flow(clock):
     made = flow.just(5, 1, 3).pipe(delay_with_mapper(lambda n: timer(n, clock=clock)))
     assert_marbles(made, "-1-3-(5|)", clock=clock)
 
@@ -185,7 +185,7 @@ def test_delay_with_mapper_in_every_form():
     )
 
 
-def test_only_so_many_items_are_on_their_way(clock):
+def test_no_more_items_than_the_concurrency_are_on_their_way(clock):
     source = TestPublisher()
     seen = TestSubscriber()
     mapping = delay_with_mapper(lambda n: timer(n, clock=clock), concurrency=2)
@@ -261,7 +261,7 @@ def test_the_subscription_does_not_wait_for_demand(clock):
     source.assert_cancelled()
 
 
-def test_what_is_requested_before_is_requested_then(clock):
+def test_requests_before_the_subscription_are_made_then(clock):
     source = TestPublisher()
     seen = TestSubscriber(2)
     flow.Flow(source).pipe(delay_subscription(1, clock=clock)).subscribe(seen)

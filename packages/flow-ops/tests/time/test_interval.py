@@ -15,7 +15,7 @@ def test_counts_one_number_each_period(clock):
     assert_marbles(interval(2, clock=clock), "--0-1-2-", clock=clock, subscription="^------!")
 
 
-def test_the_first_number_may_have_a_delay_of_its_own(clock):
+def test_the_first_number_may_have_a_separate_delay(clock):
     made = interval(2, initial_delay=1, clock=clock)
     assert_marbles(made, "-0-1-2", clock=clock, subscription="^-----!")
     made = interval(2, initial_delay=0, clock=clock)
@@ -40,7 +40,7 @@ def test_each_subscriber_has_its_own_count(clock):
     two.assert_result(0, 1)
 
 
-def test_a_number_that_nobody_requested_is_an_error(clock):
+def test_a_number_that_was_not_requested_is_an_error(clock):
     seen = TestSubscriber(2)
     interval(1, clock=clock).subscribe(seen)
     clock.advance_by(2)
@@ -51,7 +51,7 @@ def test_a_number_that_nobody_requested_is_an_error(clock):
     assert "test_interval.py" in str(seen.error)
 
 
-def test_numbers_that_nobody_requested_may_be_left_out(clock):
+def test_numbers_that_were_not_requested_may_be_left_out(clock):
     seen = TestSubscriber(1)
     interval(1, overflow="drop", clock=clock).subscribe(seen)
     clock.advance_by(3)
@@ -63,7 +63,7 @@ def test_numbers_that_nobody_requested_may_be_left_out(clock):
     seen.cancel()
 
 
-def test_numbers_that_nobody_requested_may_come_later(clock):
+def test_numbers_that_were_not_requested_may_come_later(clock):
     seen = TestSubscriber(0)
     interval(1, overflow="buffer", clock=clock).subscribe(seen)
     clock.advance_by(1000)
@@ -77,7 +77,7 @@ def test_numbers_that_nobody_requested_may_come_later(clock):
     seen.cancel()
 
 
-def test_what_a_conditional_subscriber_turns_down_does_not_count(clock):
+def test_numbers_that_a_conditional_subscriber_rejects_do_not_count(clock):
     from flow_testing import ConditionalTestSubscriber
 
     seen = ConditionalTestSubscriber(lambda n: n % 2 == 0, 2)

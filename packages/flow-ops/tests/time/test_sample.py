@@ -129,7 +129,7 @@ def test_debounce_by_flows_that_end_at_once_lets_all_items_through():
 
 
 @pytest.mark.parametrize("mapper", [lambda _: flow.error(FAILURE), lambda _: _fails()])
-def test_what_the_function_raises_fails_the_flow(clock, mapper):
+def test_an_error_that_the_function_raises_fails_the_flow(clock, mapper):
     source = TestPublisher()
     seen = TestSubscriber()
     flow.Flow(source).pipe(debounce(mapper)).subscribe(seen)
@@ -266,7 +266,7 @@ def test_without_demand_the_newest_one_waits(clock, name, dropped):
 
 
 @each
-def test_with_demand_again_it_goes_on(clock, name, dropped):
+def test_with_demand_again_it_continues(clock, name, dropped):
     source = TestPublisher()
     seen = TestSubscriber(1)
     flow.Flow(source).pipe(LOSSY[name](clock)).subscribe(seen)
@@ -284,7 +284,7 @@ def test_with_demand_again_it_goes_on(clock, name, dropped):
 
 
 @each
-def test_what_waits_is_dropped_when_it_is_cancelled(clock, name, dropped):
+def test_waiting_items_are_dropped_when_it_is_cancelled(clock, name, dropped):
     source = TestPublisher()
     seen = TestSubscriber(0)
     flow.Flow(source).pipe(LOSSY[name](clock)).subscribe(seen)
@@ -310,7 +310,7 @@ def test_an_error_overtakes_what_waits(clock, name, dropped):
 
 
 @each
-def test_what_is_turned_down_costs_no_demand(clock, name):
+def test_a_rejected_item_costs_no_demand(clock, name):
     source = TestPublisher()
     seen = ConditionalTestSubscriber(lambda n: n % 2 == 1, 1)
     flow.Flow(source).pipe(LOSSY[name](clock)).subscribe(seen)

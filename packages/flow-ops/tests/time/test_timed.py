@@ -70,7 +70,7 @@ def test_a_timer_that_has_run_already_is_not_taken_for_its_successor(clock):
     assert waking.woken == [2.0]
 
 
-def test_nothing_wakes_it_when_it_is_over(clock):
+def test_nothing_wakes_it_when_it_has_ended(clock):
     waking = started(clock)
     waking.run(lambda: waking.wake_in(1))
     waking.cancel()

@@ -101,7 +101,7 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())
 
 
-def test_a_timeout_that_is_none_names_its_parameter() -> None:
+def test_the_error_for_an_invalid_timeout_names_its_parameter() -> None:
     with pytest.raises(
         ValueError, match=r"timeout\(limit=\) must be a number of seconds, at least 0"
     ):

@@ -61,7 +61,7 @@ def test_the_error_says_what_was_late(clock):
     assert str(seen.error).endswith("no other item came within 0.5 s")
 
 
-def test_the_first_item_may_have_a_limit_of_its_own(clock):
+def test_the_first_item_may_have_a_separate_limit(clock):
     source = cold("-----a-b----c", clock=clock).flow
     made = source.pipe(timeout(3, first=6, clock=clock))
     assert_marbles(made, "-----a-b--#", clock=clock)
@@ -77,7 +77,7 @@ def test_only_the_first_item_may_have_a_limit(clock):
     assert_marbles(source.pipe(timeout(first=2, clock=clock)), "--#", clock=clock)
 
 
-def test_an_infinite_limit_is_none(clock):
+def test_an_infinite_limit_never_expires(clock):
     source = cold("-a-------b|", clock=clock).flow
     assert_marbles(source.pipe(timeout(float("inf"), clock=clock)), "-a-------b|", clock=clock)
 
@@ -164,7 +164,7 @@ def _fails():
 # -- the fallback
 
 
-def test_another_flow_goes_on(clock):
+def test_the_fallback_flow_continues_after_a_timeout(clock):
     source = cold("-a-b-----c-|", clock=clock)
     other = cold("--x---y|", clock=clock)
     made = source.flow.pipe(timeout(3, fallback=other.flow, clock=clock))
@@ -209,7 +209,7 @@ def test_without_demand_the_fallback_is_not_requested(clock):
     other.assert_cancelled()
 
 
-def test_what_is_turned_down_is_left_for_the_fallback(clock):
+def test_the_demand_of_a_rejected_item_is_left_for_the_fallback(clock):
     source, other = TestPublisher(), TestPublisher()
     seen = ConditionalTestSubscriber(lambda n: n > 1, 2)
     made = flow.Flow(source).pipe(timeout(1, fallback=flow.Flow(other), clock=clock))

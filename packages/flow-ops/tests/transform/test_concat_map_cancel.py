@@ -88,7 +88,7 @@ def test_waiting_items_are_dropped(dropped):
     seen.assert_items()
 
 
-def test_delayed_errors_that_nobody_gets_are_dropped(dropped):
+def test_delayed_errors_that_no_subscriber_gets_are_dropped(dropped):
     failure = ValueError("no")
     made = flow.range(9).pipe(
         concat_map(lambda n: flow.just(n) if n else flow.error(failure), delay_error=True)

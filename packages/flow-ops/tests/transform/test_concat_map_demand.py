@@ -20,7 +20,7 @@ def hidden(n):
 @pytest.mark.checklist("P25")
 @pytest.mark.parametrize("inner", [flow.range, hidden], ids=["inline", "subscribed"])
 @pytest.mark.parametrize("outer", [flow.range, hidden], ids=["pulled", "pushed"])
-def test_what_one_inner_flow_leaves_goes_to_the_next(outer, inner):
+def test_demand_that_one_inner_flow_leaves_goes_to_the_next(outer, inner):
     seen = TestSubscriber(0)
     outer(8).pipe(concat_map(inner)).subscribe(seen)
     expected = [m for n in range(8) for m in range(n)]

@@ -282,7 +282,7 @@ def test_many_inner_flows_that_are_subscribed_to_end_in_constant_stack(inner):
 
 
 @pytest.mark.checklist("X08")
-def test_a_flow_that_goes_on_with_itself_runs_in_constant_stack():
+def test_a_flow_that_continues_with_itself_runs_in_constant_stack():
     def countdown(n):
         return flow.just(n).pipe(concat_map(lambda m: countdown(m - 1) if m else flow.just("end")))
 
@@ -319,7 +319,7 @@ def test_a_million_items_one_by_one():
 
 
 @pytest.mark.parametrize("wrong", [None, 3, flow.just(1)])
-def test_a_mapper_that_is_no_function_is_refused(wrong):
+def test_a_mapper_that_is_not_a_function_is_refused(wrong):
     with pytest.raises(TypeError, match="concat_map"):
         concat_map(wrong)
 

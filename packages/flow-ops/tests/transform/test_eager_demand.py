@@ -31,7 +31,7 @@ def mapped(*inners, demand=flow.UNBOUNDED, **options):
     return source, seen
 
 
-def test_one_item_more_is_requested_for_each_inner_flow_whose_items_were_given():
+def test_one_more_item_is_requested_for_each_inner_flow_that_is_sent():
     inners = [TestPublisher() for _ in range(3)]
     source, seen = mapped(*inners, concurrency=2)
     source.next(0, 1)
@@ -138,7 +138,7 @@ def test_errors_of_the_upstream_and_of_the_mapper():
         source.assert_cancelled()
 
 
-def test_what_is_no_flow_fails_it():
+def test_a_mapper_result_that_is_not_a_flow_fails_it():
     for made, error in ((None, NoneItemError), (3, TypeError)):
         assert_result(
             lambda made=made: flow.range(1).pipe(concat_map_eager(lambda _: made)), [], error
@@ -146,7 +146,7 @@ def test_what_is_no_flow_fails_it():
 
 
 @pytest.mark.usefixtures("dropped")
-def test_what_a_called_inner_flow_raises_is_its_error():
+def test_an_error_that_a_called_inner_flow_raises_is_its_error():
     def call(n):
         if n == 1:
             raise ValueError

@@ -57,7 +57,7 @@ def test_inner_flows_of_every_kind_follow_one_another(kind, options):
 
 @pytest.mark.checklist("F06")
 @pytest.mark.parametrize("upstream", [lambda: flow.just(3), lambda: flow.from_callable(lambda: 3)])
-def test_an_upstream_of_one_item_is_no_operator_at_all(upstream):
+def test_with_an_upstream_of_one_item_it_is_the_inner_flow(upstream):
     assert_result(lambda: upstream().pipe(concat_map_eager(flow.range)), [0, 1, 2])
     subscriber = TestSubscriber(fusion=flow.Fusion.SYNC)
     upstream().pipe(concat_map_eager(flow.range)).subscribe(subscriber)

@@ -127,7 +127,7 @@ def test_concat_all_may_let_the_others_follow_one_that_fails() -> None:
     )
 
 
-def test_what_concat_all_cannot_follow_is_named() -> None:
+def test_the_error_for_an_item_that_concat_all_cannot_follow_names_it() -> None:
     with pytest.raises(TypeError, match="gave 1, not a Flow"):
         list(flow.range(1, 3).concat_all())  # type: ignore[misc]
     with pytest.raises(ValueError, match="prefetch must be at least 1"):

@@ -247,7 +247,7 @@ def test_an_inner_flow_in_place_takes_as_much_ahead_as_one_that_was_subscribed_t
     assert run(hidden=False) == run(hidden=True)
 
 
-def test_what_waits_of_an_inner_flow_in_place_is_dropped_by_a_cancel(drops: Drops) -> None:
+def test_waiting_items_of_an_inner_flow_in_place_are_dropped_by_a_cancel(drops: Drops) -> None:
     seen = TestSubscriber[int](2)
     flow.just(0).hide().pipe(flat_map(lambda _: flow.range(5).map(abs))).subscribe(seen)
     seen.assert_items(0, 1).cancel()

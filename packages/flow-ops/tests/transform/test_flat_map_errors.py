@@ -41,7 +41,7 @@ def test_the_error_of_the_upstream_cancels_the_inner_flows():
     inner.assert_cancelled()
 
 
-def test_a_delayed_error_of_an_inner_flow_lets_the_others_go_on():
+def test_a_delayed_error_of_an_inner_flow_lets_the_others_continue():
     failure = ValueError("inner")
     one, two = TestPublisher(), TestPublisher()
     source, seen = mapped(one, two, delay_error=True)
@@ -107,7 +107,7 @@ def test_a_second_error_goes_to_the_hook(dropped):
 
 @pytest.mark.checklist("F07")
 @pytest.mark.parametrize("delay_error", [False, True])
-def test_what_the_mapper_raises_fails_the_flow_with_a_note(delay_error):
+def test_an_error_of_the_mapper_fails_the_flow_with_a_note(delay_error):
     failure = ValueError("mapper")
 
     def mapper(n):
@@ -142,12 +142,12 @@ def test_an_upstream_that_cannot_be_mapped_is_cancelled_and_the_inner_flows_end(
     ("made", "error"), [(None, NoneItemError), (3, TypeError), ("ab", TypeError)]
 )
 @pytest.mark.parametrize("upstream", [lambda: flow.range(1), lambda: flow.just(0)])
-def test_what_is_no_flow_fails_it(upstream, made, error):
+def test_a_mapper_result_that_is_not_a_flow_fails_it(upstream, made, error):
     assert_result(lambda: upstream().pipe(flat_map(lambda _: made)), [], error)
 
 
 @pytest.mark.checklist("F07")
-def test_a_mapper_that_raises_stop_iteration_is_no_silent_end():
+def test_a_mapper_that_raises_stop_iteration_fails_the_flow():
     def mapper(_):
         raise StopIteration
 
@@ -156,7 +156,7 @@ def test_a_mapper_that_raises_stop_iteration_is_no_silent_end():
 
 @pytest.mark.checklist("F02")
 @pytest.mark.parametrize("delay_error", [False, True])
-def test_what_a_called_inner_flow_raises_is_its_error(delay_error):
+def test_an_error_that_a_called_inner_flow_raises_is_its_error(delay_error):
     failure = ValueError("called")
 
     def call(n):
@@ -178,7 +178,7 @@ def test_what_a_called_inner_flow_raises_is_its_error(delay_error):
 
 
 @pytest.mark.parametrize("where", ["mapper", "call"])
-def test_what_is_fatal_propagates_and_stops_everything(where):
+def test_a_fatal_error_propagates_and_stops_everything(where):
     def fatal():
         raise KeyboardInterrupt
 
@@ -199,7 +199,7 @@ def test_what_is_fatal_propagates_and_stops_everything(where):
     inner.assert_cancelled()
 
 
-def test_what_subscribe_raises_is_the_inner_flows_error():
+def test_an_error_that_subscribe_raises_is_the_error_of_the_inner_flow():
     failure = ValueError("subscribe")
 
     class Bad:

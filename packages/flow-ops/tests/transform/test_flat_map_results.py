@@ -83,7 +83,7 @@ def test_upstreams_of_every_kind_are_mapped(kind, concurrency):
 
 @pytest.mark.checklist("F06", "F07")
 @pytest.mark.parametrize("upstream", [lambda: flow.just(3), lambda: flow.from_callable(lambda: 3)])
-def test_an_upstream_of_one_item_is_no_operator_at_all(upstream):
+def test_with_an_upstream_of_one_item_it_is_the_inner_flow(upstream):
     calls = []
 
     def mapper(n):
@@ -214,7 +214,7 @@ def test_random_inner_flows_give_all_items_each_flow_in_order(
     assert len(seen.items) == sum(map(len, inners))
 
 
-def test_who_iterates_over_synchronous_flows_gets_them_one_after_the_other_and_asks_for_no_more():
+def test_iteration_over_synchronous_flows_opens_them_one_after_the_other():
     asked = []
 
     def inner(n):

@@ -111,7 +111,7 @@ def test_none_among_the_items_fails_the_flow(way: Mapped) -> None:
 
 
 @each_way
-def test_who_leaves_closes_the_upstream(way: Mapped) -> None:
+def test_closing_the_iterator_closes_the_upstream(way: Mapped) -> None:
     closed: list[bool] = []
 
     def words() -> Iterator[str]:

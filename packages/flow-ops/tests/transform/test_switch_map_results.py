@@ -111,7 +111,7 @@ def test_without_items_it_is_empty() -> None:
 
 
 @pytest.mark.checklist("P07", "P19", "P28")
-def test_what_a_replaced_one_still_sends_is_dropped(dropped: Any) -> None:
+def test_items_that_a_replaced_inner_flow_still_sends_are_dropped(dropped: Any) -> None:
     outer = TestPublisher[Inner]()
     subscriber = observe(Flow(outer).pipe(switch_map(Flow[int])))
     first, second = Inner(Violation.IGNORED_CANCEL), Inner()
@@ -159,7 +159,7 @@ def test_unbounded_demand_stays_unbounded() -> None:
 
 
 @pytest.mark.checklist("P06")
-def test_what_was_requested_before_the_first_one_goes_to_it() -> None:
+def test_demand_from_before_the_first_inner_flow_goes_to_it() -> None:
     outer, subscriber = switching(3)
     subscriber.request(4)
     inner = Inner()
@@ -167,7 +167,7 @@ def test_what_was_requested_before_the_first_one_goes_to_it() -> None:
     inner.assert_requests(7)
 
 
-def test_what_is_turned_down_is_asked_for_again() -> None:
+def test_a_rejected_item_of_an_inner_flow_is_requested_again() -> None:
     outer = TestPublisher[Inner]()
     subscriber = ConditionalTestSubscriber[int](lambda n: n % 2, 2)
     Flow(outer).pipe(switch_map(Flow[int])).subscribe(subscriber)
@@ -275,7 +275,7 @@ def test_delayed_errors_come_at_the_end_together() -> None:
 
 
 @pytest.mark.parametrize("delay_error", [False, True])
-def test_what_the_mapper_raises_ends_the_flow(delay_error: bool) -> None:
+def test_an_error_that_the_mapper_raises_ends_the_flow(delay_error: bool) -> None:
     error = KeyError("mapper")
 
     def mapper(inner: Inner | str) -> Flow[int]:

@@ -148,7 +148,7 @@ def test_the_whole_flow_is_for_one_subscriber() -> None:
     assert "can be subscribed to once" in str(subscriber.error)
 
 
-def test_the_whole_flow_is_gone_when_the_flow_is_over() -> None:
+def test_the_whole_flow_cannot_be_subscribed_to_after_the_end() -> None:
     kept: list[Flow[int]] = []
 
     def keep(_: object, numbers: Flow[int]) -> Flow[int]:
@@ -159,7 +159,7 @@ def test_the_whole_flow_is_gone_when_the_flow_is_over() -> None:
     observe(kept[0]).assert_failure(ProtocolViolationError)
 
 
-def test_an_error_that_nobody_listens_to_goes_to_the_hook(dropped: Any) -> None:
+def test_an_error_without_a_listener_goes_to_the_hook(dropped: Any) -> None:
     source = TestPublisher[int]()
     subscriber = observe(Flow(source).pipe(switch_on_first(lambda *_: flow.never())))
     error = ValueError()
@@ -177,7 +177,7 @@ def test_the_transformer_has_to_give_a_flow(made: Any) -> None:
     source.assert_cancelled()
 
 
-def test_what_the_transformer_raises_fails_the_flow() -> None:
+def test_an_error_that_the_transformer_raises_fails_the_flow() -> None:
     error = KeyError()
 
     def fail(*_: object) -> Flow[int]:

@@ -32,7 +32,7 @@ FLOWS = {
 
 @pytest.mark.parametrize("kind", FLOWS)
 @pytest.mark.parametrize("outer", [lambda: flow.range(4), lambda: flow.range(4).hide()])
-def test_what_comes_out(kind, outer):
+def test_map_when_filter_when_and_delay_until_send_what_their_flows_decide(kind, outer):
     of = FLOWS[kind]
     assert_result(lambda: outer().pipe(map_when(lambda n: of(n * n))), [0, 1, 4, 9])
     assert_result(lambda: outer().pipe(filter_when(lambda n: of(n % 2 == 1))), [1, 3])

@@ -89,7 +89,7 @@ def test_there_and_back_in_one_turn_is_still_an_update() -> None:
         assert (len(updates), names.get()) == (1, "A")
 
 
-def test_none_is_no_value() -> None:
+def test_none_is_not_a_value() -> None:
     nothing: Any = None
     with TestLoop():
         with pytest.raises(NoneItemError):
