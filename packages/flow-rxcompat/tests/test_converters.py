@@ -384,7 +384,7 @@ def test_the_end_is_visible_and_an_error_is_the_identical_object() -> None:
         assert (failing.terminated, failing.failure) == (True, error)
 
 
-def test_what_on_error_raises_goes_to_the_hook_and_the_end_is_told_of(drops: Drops) -> None:
+def test_an_error_of_on_error_goes_to_the_hook_and_the_end_is_still_notified(drops: Drops) -> None:
     updates, raised = list[str](), RuntimeError("the log is full")
 
     def fail(_: BaseException) -> None:
@@ -624,7 +624,7 @@ def test_two_subscribers_share_one_run_of_a_flow_as_a_repository() -> None:
         assert runs == [1]
 
 
-def test_who_comes_after_the_end_while_others_are_there_gets_the_end() -> None:
+def test_a_subscriber_that_comes_after_the_end_while_others_stay_gets_the_end() -> None:
     with TestLoop() as loop:
         numbers = to_repository(flow.range(3), -1)
         numbers.add_updatable(lambda: None)
@@ -636,7 +636,7 @@ def test_who_comes_after_the_end_while_others_are_there_gets_the_end() -> None:
         signals.assert_result()
 
 
-def test_after_the_end_a_new_subscriber_gets_a_run_of_its_own() -> None:
+def test_after_the_end_a_new_subscriber_gets_a_separate_run() -> None:
     with TestLoop() as loop:
         numbers = to_repository(flow.range(3), -1)
         for _ in range(2):
@@ -667,7 +667,7 @@ def test_and_so_does_one_on_another_loop(way: str) -> None:
         subscriber.assert_result(*([UPDATE] if way == "agera" else [0, 1, 2]))
 
 
-def test_who_comes_in_the_second_run_gets_what_is_left_of_it() -> None:
+def test_a_subscriber_that_comes_in_the_second_run_gets_the_rest_of_it() -> None:
     with TestLoop() as loop:
         upstream = TestPublisher[int]()
         sources = iter([flow.just(1), Flow(upstream)])
@@ -842,7 +842,7 @@ def test_the_records_can_be_loaded(name: str) -> None:
     assert callable(plugin_host().converters[name].spec.load())
 
 
-def test_an_observable_of_somebody_else_that_says_so_is_one() -> None:
+def test_a_third_party_class_that_derives_from_observable_is_accepted() -> None:
     class Mine(Observable):
         def add_updatable(self, updatable: object, /) -> None: ...
 

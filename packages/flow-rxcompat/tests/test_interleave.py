@@ -138,7 +138,7 @@ def test_a_cancel_leaves_once_and_nothing_is_kept() -> None:
     exhaust(body, *OUTLET)
 
 
-def test_what_is_attached_while_it_is_cancelled_is_called_once() -> None:
+def test_a_function_that_is_attached_during_a_cancel_is_called_once() -> None:
     def body() -> Scenario:
         subscriber = TestSubscriber[int]()
         link, left = outlet(subscriber), list[int]()
@@ -241,7 +241,7 @@ def test_an_outlet_that_drains_elsewhere_loses_no_wake_up() -> None:
 # -- handles
 
 
-def test_a_handle_acts_once_whoever_comes_first() -> None:
+def test_a_handle_acts_once_in_every_order_of_calls() -> None:
     def body() -> Scenario:
         handle, done = Removable(), list[int]()
         return Scenario(
@@ -269,7 +269,7 @@ def test_a_handle_that_is_added_while_all_are_removed_is_removed() -> None:
 # -- signals
 
 
-def test_who_registers_while_it_ends_hears_of_the_end() -> None:
+def test_an_updatable_that_registers_while_it_ends_gets_the_end() -> None:
     def body() -> Scenario:
         dispatcher, over = Dispatcher(), list[str]()
 
@@ -300,7 +300,7 @@ def test_two_sources_that_end_at_once_end_their_merge_once() -> None:
     exhaust(body, "flow_rxcompat.signals.joining")
 
 
-def test_take_until_lets_go_of_both_whoever_is_first() -> None:
+def test_take_until_releases_both_sources_in_every_order() -> None:
     def body() -> Scenario:
         source, other, subscriber = Dispatcher(), Dispatcher(), TestSubscriber[Signal]()
         source.take_until(other).subscribe(subscriber)
@@ -364,7 +364,7 @@ def test_a_value_against_the_end_comes_before_it_or_goes_to_the_hook() -> None:
     exhaust(body, *OUTLET, "flow_rxcompat.signals.sources", expect={0, 1})
 
 
-def test_who_follows_the_values_from_now_on_misses_none_and_has_none_twice() -> None:
+def test_a_subscriber_to_the_values_misses_none_and_gets_none_twice() -> None:
     def body() -> Scenario:
         numbers, subscriber = MutableRepository(0), TestSubscriber[int]()
         return Scenario(
@@ -462,7 +462,7 @@ def test_an_update_is_not_called_after_its_removal_on_the_same_loop() -> None:
     exhaust(body, *AGERA, expect={0, 1})
 
 
-def test_accepts_of_two_threads_leave_the_value_that_was_told_of_last() -> None:
+def test_accepts_of_two_threads_leave_the_value_that_was_notified_last() -> None:
     def body() -> Scenario:
         with TestLoop() as loop:
             numbers, subscriber = repositories.mutable_repository(0), TestSubscriber[int]()
@@ -581,7 +581,7 @@ def test_a_cancel_while_it_listens_to_a_repository_leaves_nothing_there(drops: D
     exhaust(body, *BRIDGE, *OUTLET, "flow_rxcompat.agera.repositories")
 
 
-def test_who_comes_from_another_loop_gets_the_end_of_no_run_but_its_own() -> None:
+def test_a_subscriber_from_another_loop_gets_the_end_of_its_own_run_only() -> None:
     def body() -> Scenario:
         own, other, runs = TestLoop(), TestLoop(), list[int]()
         subscriber = TestSubscriber[Signal]()

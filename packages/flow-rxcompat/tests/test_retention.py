@@ -91,7 +91,7 @@ def test_a_cancelled_subscriber_of_a_repository_dies_with_its_values(drops: Drop
         gc.enable()
 
 
-def test_an_observable_that_nobody_listens_to_dies_with_its_bridge() -> None:
+def test_an_observable_without_a_listener_dies_with_its_bridge() -> None:
     class Source(BaseObservable):
         pass
 

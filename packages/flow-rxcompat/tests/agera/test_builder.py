@@ -42,7 +42,7 @@ def _loop() -> Any:
         yield
 
 
-def test_each_state_is_a_class_of_its_own() -> None:
+def test_each_state_is_a_separate_class() -> None:
     source = repositories.repository_with_initial_value(0)
     assert type(source) is REventSource
     frequency = source.observe()
@@ -99,14 +99,14 @@ def test_the_directives(describe: Callable[[Any], RConfig[Any]], value: object) 
     assert ran(describe(flow(10))) == (value, [value])
 
 
-def test_skipping_leaves_the_value_and_tells_nobody() -> None:
+def test_skipping_leaves_the_value_and_notifies_no_updatable() -> None:
     assert ran(flow(10).get_from(lambda: 11).then_skip()) == (10, [])
     assert ran(flow(10).check(lambda n: n > 10).or_skip().then_get_from(lambda: 0)) == (10, [])
     skipped = flow(10).attempt_get_from(Result.failure).or_skip().then_get_from(lambda: 0)
     assert ran(skipped) == (10, [])
 
 
-def test_an_equal_value_tells_nobody() -> None:
+def test_an_equal_value_notifies_no_updatable() -> None:
     assert ran(flow(10).then_get_from(lambda: 10)) == (10, [])
 
 

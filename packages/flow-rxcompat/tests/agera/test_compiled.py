@@ -133,7 +133,7 @@ def test_it_is_idle_until_an_updatable_is_added_and_then_runs_at_once() -> None:
         assert (runs, numbers.get()) == ([0, 1], 2)  # stale, as it is inactive
 
 
-def test_updates_per_so_many_milliseconds() -> None:
+def test_on_updates_per_merges_updates_within_the_milliseconds() -> None:
     with TestLoop() as loop:
         source = observables.update_dispatcher()
         numbers = (
@@ -152,7 +152,7 @@ def test_updates_per_so_many_milliseconds() -> None:
         assert numbers.get() == 5
 
 
-def test_what_follows_go_to_runs_in_one_call_of_the_executor() -> None:
+def test_directives_after_go_to_run_in_one_call_of_the_executor() -> None:
     with TestLoop() as loop:
         bench = Bench()
         updates, _ = counted(bench.repository)
@@ -299,7 +299,7 @@ def test_an_interrupt_reaches_the_directive_that_runs_after_go_to(
         assert not interrupted()
 
 
-def test_there_is_no_interrupt_on_the_loop_nor_within_get() -> None:
+def test_interrupted_is_false_on_the_loop_and_within_get() -> None:
     with TestLoop() as loop:
         source, executor, said = observables.update_dispatcher(), Executor(), list[bool]()
         numbers = (
@@ -356,7 +356,7 @@ def test_go_lazy_tells_even_if_the_value_will_be_equal() -> None:
         assert (len(updates), numbers.get()) == (1, 0)
 
 
-def test_a_lazy_part_that_nobody_got_is_left_for_a_new_run() -> None:
+def test_a_lazy_part_that_was_never_read_is_left_for_a_new_run() -> None:
     with TestLoop() as loop:
         source, runs = observables.update_dispatcher(), list[str]()
         numbers = (
@@ -423,7 +423,7 @@ def test_the_case_of_or_end_is_kept_and_the_value_it_replaces_given_away() -> No
 
 
 @pytest.mark.checklist("A15")
-def test_what_a_directive_raises_escapes_and_no_flow_is_ever_started_again() -> None:
+def test_an_error_of_a_directive_escapes_and_no_run_starts_again() -> None:
     with TestLoop() as loop:
         source, runs = observables.update_dispatcher(), list[int]()
 

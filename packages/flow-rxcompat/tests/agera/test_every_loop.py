@@ -199,7 +199,7 @@ def test_a_computed_repository_starts_and_ends_its_flow_on_the_loop(run: Run) ->
     run(script)
 
 
-def test_what_an_updatable_raises_goes_where_the_loop_has_it(drops: Drops) -> None:
+def test_an_error_of_an_updatable_goes_to_the_handler_of_the_loop(drops: Drops) -> None:
     error, handled = LookupError("updatable"), list[object]()
 
     def script() -> Iterator[None]:

@@ -60,7 +60,7 @@ def test_a_turn_runs_one_message() -> None:
     assert not loop.turn()
 
 
-def test_a_message_that_was_taken_back_is_no_turn() -> None:
+def test_a_message_that_was_taken_back_takes_no_turn() -> None:
     with TestLoop() as loop:
         source, calls = observables.update_dispatcher(), list[int]()
 
@@ -91,7 +91,7 @@ def test_a_delay_passes_when_the_time_is_advanced() -> None:
         loop.advance_by(-1)
 
 
-def test_what_a_message_raises_comes_out_of_the_drain_and_the_others_stay() -> None:
+def test_an_error_of_a_message_is_raised_by_the_drain_and_the_other_messages_stay() -> None:
     loop, seen = TestLoop(), list[int]()
 
     def fails() -> None:
@@ -165,7 +165,7 @@ def test_a_thread_loop_runs_in_its_own_thread() -> None:
         assert done.wait(5)
 
 
-def test_what_is_posted_to_a_thread_loop_after_its_stop_never_runs() -> None:
+def test_a_message_posted_to_a_thread_loop_after_its_stop_never_runs() -> None:
     loop, ran, stopped = ThreadLoop(), list[str](), threading.Event()
 
     def first() -> None:

@@ -63,7 +63,7 @@ def update(loop: TestLoop, *sources: BaseObservable) -> None:
 
 
 @pytest.mark.checklist("A01")
-def test_an_updatable_is_told_of_an_update_in_a_later_turn() -> None:
+def test_an_updatable_is_notified_of_an_update_in_a_later_turn() -> None:
     with TestLoop() as loop:
         source, counter = watched()
         source.dispatch_update()
@@ -223,7 +223,7 @@ def test_both_need_a_loop() -> None:
         source.remove_updatable(counter)
 
 
-def test_none_is_no_updatable() -> None:
+def test_none_is_not_an_updatable() -> None:
     nothing: Any = None
     with TestLoop():
         source = Recorded()
@@ -294,7 +294,7 @@ def test_an_activation_handler_hears_both_edges_with_the_dispatcher() -> None:
     assert handler.heard == [("activated", dispatcher, own), ("deactivated", dispatcher, own)]
 
 
-def test_a_composite_is_told_of_all_and_added_to_all_while_it_is_active() -> None:
+def test_an_active_composite_is_added_to_all_and_notified_by_all() -> None:
     with TestLoop() as loop:
         one, other, counter = Recorded(), Recorded(), Counter()
         both = observables.composite_observable(one, other)

@@ -30,7 +30,7 @@ def test_a_static_repository_holds_its_value_and_never_updates() -> None:
 
 
 @pytest.mark.checklist("A12")
-def test_an_equal_value_is_no_change() -> None:
+def test_an_equal_value_is_not_a_change() -> None:
     with TestLoop() as loop:
         first, equal = [1], [1]
         lists = repositories.mutable_repository(first)

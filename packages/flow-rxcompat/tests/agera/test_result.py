@@ -39,7 +39,7 @@ def never(*_: object) -> Any:
         ("absent", False, True, "Result{Absent}"),
     ],
 )
-def test_what_a_result_says_of_itself(kind: str, succeeded: bool, absent: bool, text: str) -> None:
+def test_a_result_describes_itself(kind: str, succeeded: bool, absent: bool, text: str) -> None:
     result = KINDS[kind]
     assert result.succeeded is result.is_present is succeeded
     assert result.failed is not succeeded
@@ -141,7 +141,7 @@ def test_the_twelve_side_effects(case: str, kind: str) -> None:
     assert seen == ([what, (what, "with"), (what, "from")] if applies else [])
 
 
-def test_a_success_goes_on() -> None:
+def test_a_success_continues() -> None:
     one = Result.success(1)
     assert one.if_succeeded_map(lambda n: n + 1) == Result.success(2)
     assert one.if_succeeded_attempt_map(lambda n: Result.success(str(n))) == Result.success("1")

@@ -105,7 +105,7 @@ def test_disposing_stops_the_source_and_an_old_connection_does_nothing_more() ->
     assert subject.observers == []
 
 
-def test_who_comes_after_the_end_hears_it() -> None:
+def test_a_subscriber_that_comes_after_the_end_gets_it() -> None:
     error = LookupError("theirs")
     numbers = from_rx_connectable(reactivex.throw(error).pipe(ops.publish()))
     numbers.connect()
@@ -148,7 +148,7 @@ def test_auto_connect_connects_with_the_nth() -> None:
     second.assert_result(1, 2)
 
 
-def test_who_comes_after_an_auto_connected_run_was_stopped_hears_that() -> None:
+def test_a_subscriber_that_comes_after_an_auto_connected_run_stopped_is_disconnected() -> None:
     connections: list[Any] = []
     subject = Subject[int]()
     auto = from_rx_connectable(subject.pipe(ops.publish())).auto_connect(1, connections.append)
@@ -159,7 +159,7 @@ def test_who_comes_after_an_auto_connected_run_was_stopped_hears_that() -> None:
     late.assert_failure(DisconnectedError)
 
 
-def test_what_their_own_connect_brings_comes_too() -> None:
+def test_items_of_the_connect_of_the_observable_come_too() -> None:
     theirs = reactivex.of(1, 2).pipe(ops.publish())
     subscriber = TestSubscriber[int]()
     from_rx_connectable(theirs).subscribe(subscriber)
@@ -236,6 +236,6 @@ def test_a_replaying_one_of_ours_gives_what_was_before() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, flow.just(1)], ids=["None", "flow"])
-def test_refuses_what_is_no_connectable(wrong: Any) -> None:
+def test_to_rx_connectable_refuses_a_value_that_is_not_a_connectable(wrong: Any) -> None:
     with pytest.raises(TypeError, match="to_rx_connectable"):
         to_rx_connectable(wrong)

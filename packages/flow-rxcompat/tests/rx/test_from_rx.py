@@ -49,13 +49,13 @@ def test_gives_the_error_after_the_items_as_the_identical_object() -> None:
     assert_result(lambda: from_rx(failing), [1, 2], error)
 
 
-def test_each_subscriber_runs_a_cold_observable_anew() -> None:
+def test_each_subscriber_runs_a_cold_observable_again() -> None:
     runs: list[int] = []
     numbers = from_rx(reactivex.defer(lambda _: reactivex.of(runs.append(1) or len(runs))))
     assert [*numbers, *numbers] == [1, 2]
 
 
-def test_goes_on_with_the_operators_of_a_flow() -> None:
+def test_it_continues_with_the_operators_of_a_flow() -> None:
     assert list(from_rx(reactivex.range(10)).filter(lambda n: n % 2 == 0).pairwise()) == [
         (0, 2),
         (2, 4),
@@ -229,7 +229,7 @@ def test_a_subscriber_that_cancels_in_on_subscribe_does_not_start_it() -> None:
     assert runs == []
 
 
-def test_what_the_subscriber_raises_stops_the_observable(drops: Drops) -> None:
+def test_an_error_of_the_subscriber_stops_the_observable(drops: Drops) -> None:
     subject = Subject[int]()
     error = ValueError("mine")
     seen: list[BaseException] = []
@@ -243,7 +243,7 @@ def test_what_the_subscriber_raises_stops_the_observable(drops: Drops) -> None:
     assert subject.observers == []
 
 
-def test_what_a_dispose_raises_goes_to_the_hook(drops: Drops) -> None:
+def test_an_error_of_a_dispose_goes_to_the_hook(drops: Drops) -> None:
     error = ValueError("theirs")
 
     def fail() -> None:
@@ -258,7 +258,7 @@ def test_what_a_dispose_raises_goes_to_the_hook(drops: Drops) -> None:
 # -- mistakes
 
 
-def test_what_the_subscribe_function_raises_is_the_error() -> None:
+def test_an_error_of_the_subscribe_function_fails_the_flow() -> None:
     error = ValueError("theirs")
 
     def push(_: ObserverBase[int]) -> None:
@@ -276,7 +276,7 @@ def test_none_fails_the_flow_and_disposes() -> None:
     assert disposed == [1]
 
 
-def test_an_error_that_is_no_exception_becomes_one() -> None:
+def test_an_error_that_is_not_an_exception_becomes_one() -> None:
     def push(observer: ObserverBase[int]) -> None:
         observer.on_error("text")  # type: ignore[arg-type]  # what some sources do
 
@@ -322,13 +322,13 @@ def test_a_second_error_goes_to_the_hook(drops: Drops) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"strategy": "keep"}, {"capacity": 0}, {"capacity": -1}], ids=str
 )
-def test_refuses_what_is_no_strategy_and_no_capacity(wrong: dict[str, Any]) -> None:
+def test_from_rx_refuses_an_invalid_strategy_or_capacity(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
         from_rx(reactivex.empty(), **wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, [1, 2], flow.just(1)], ids=["None", "list", "flow"])
-def test_refuses_what_is_no_observable(wrong: Any) -> None:
+def test_from_rx_refuses_a_value_that_is_not_an_observable(wrong: Any) -> None:
     with pytest.raises(TypeError, match="from_rx"):
         from_rx(wrong)
 
@@ -340,7 +340,7 @@ def test_messages_name_it() -> None:
 # -- threads
 
 
-def test_what_several_threads_push_at_once_comes_one_by_one() -> None:
+def test_items_that_several_threads_push_at_once_come_one_by_one() -> None:
     subject = Subject[tuple[int, int]]()
     subscriber = TestSubscriber[tuple[int, int]]()
     from_rx(subject).subscribe(subscriber)

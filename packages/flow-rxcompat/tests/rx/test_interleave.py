@@ -265,7 +265,7 @@ def test_on_a_scheduler_a_dispose_drops_what_waits() -> None:
     exhaust(body)
 
 
-def test_on_a_scheduler_an_error_against_a_dispose_is_told_or_goes_to_the_hook(
+def test_on_a_scheduler_an_error_that_races_a_dispose_is_sent_or_goes_to_the_hook(
     drops: Drops,
 ) -> None:
     def body() -> Scenario:

@@ -64,7 +64,7 @@ def test_errors_of_the_upstream_are_the_identical_object() -> None:
     )
 
 
-def test_what_a_function_raises_is_the_error() -> None:
+def test_an_error_that_a_function_raises_fails_the_flow() -> None:
     assert_result(
         lambda: flow.just(1, 0).pipe(rx(ops.map(lambda n: 1 // n))), [1], ZeroDivisionError
     )
@@ -148,7 +148,7 @@ def test_without_demand_nothing_is_requested() -> None:
     assert publisher.requests == [4, 4]
 
 
-def test_what_gives_nothing_goes_on_being_fed_until_it_gives_something() -> None:
+def test_an_operator_that_sends_nothing_is_fed_until_it_sends_something() -> None:
     taken: list[int] = []
     subscriber = TestSubscriber[int](1)
     flow.from_iterable(counted(taken)).pipe(rx(ops.filter(lambda n: n == 5_000))).subscribe(
@@ -246,14 +246,14 @@ def test_messages_name_the_operator() -> None:
 # -- mistakes
 
 
-def test_what_makes_no_observable_fails_the_flow() -> None:
+def test_a_function_that_makes_no_observable_fails_the_flow() -> None:
     wrong: Any = lambda _: 7  # noqa: E731
     subscriber = TestSubscriber[int]()
     flow.just(1).pipe(rx(wrong)).subscribe(subscriber)
     subscriber.assert_failure(TypeError).assert_error_message("7")
 
 
-def test_what_the_making_raises_fails_the_flow() -> None:
+def test_an_error_while_the_observable_is_made_fails_the_flow() -> None:
     error = ValueError("mine")
 
     def wrong(_: Observable[int]) -> Observable[int]:
@@ -268,7 +268,7 @@ def test_none_fails_the_flow() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 7, "map"], ids=str)
-def test_refuses_what_can_be_no_operator(wrong: Any) -> None:
+def test_rx_refuses_a_value_that_cannot_be_an_operator(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"rx\(\)"):
         rx(wrong)
 
@@ -331,6 +331,6 @@ def test_a_scheduler_is_where_the_rest_gets_its_items() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 7, "map"], ids=str)
-def test_refuses_what_is_no_operator(wrong: Any) -> None:
+def test_via_flow_refuses_a_value_that_is_not_an_operator(wrong: Any) -> None:
     with pytest.raises(TypeError, match="via_flow"):
         via_flow(wrong)

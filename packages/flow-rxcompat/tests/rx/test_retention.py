@@ -32,7 +32,7 @@ def test_lets_go_of_what_pushes(bridge, ending: str) -> None:
     assert_released(lambda payloads: bridge(payloads.pushed()), only=ending.__eq__)
 
 
-def test_a_subject_lets_go_of_who_has_cancelled() -> None:
+def test_a_subject_releases_a_subscriber_that_has_cancelled() -> None:
     subject = Subject[int]()
     processor = from_rx_subject(subject)
     for _ in range(3):

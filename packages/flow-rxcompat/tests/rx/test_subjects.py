@@ -67,7 +67,7 @@ def test_a_slow_subscriber_does_not_hold_the_others_back() -> None:
     ],
     ids=["direct", "behavior", "replay", "replay 2", "async"],
 )
-def test_who_comes_after_the_end_gets_what_that_kind_of_subject_keeps(
+def test_a_subscriber_that_comes_after_the_end_gets_what_its_kind_of_subject_keeps(
     subject: Any, expected: list[int]
 ) -> None:
     processor = from_rx_subject(subject)
@@ -75,7 +75,7 @@ def test_who_comes_after_the_end_gets_what_that_kind_of_subject_keeps(
     assert list(processor.flow) == expected
 
 
-def test_the_error_is_the_identical_object_also_for_those_who_come_late() -> None:
+def test_the_error_is_the_identical_object_for_late_subscribers_too() -> None:
     error = LookupError("theirs")
     processor = from_rx_subject(Subject[int]())
     flow.error(error).subscribe(processor)
@@ -102,7 +102,7 @@ def test_items_can_be_given_by_hand() -> None:
     subscriber.assert_result(1, 2)
 
 
-def test_what_comes_after_the_end_goes_to_the_hook(drops: Drops) -> None:
+def test_signals_after_the_end_go_to_the_hook(drops: Drops) -> None:
     processor = from_rx_subject(Subject[int]())
     processor.on_complete()
     late = LookupError("late")
@@ -112,7 +112,7 @@ def test_what_comes_after_the_end_goes_to_the_hook(drops: Drops) -> None:
     assert drops.take_errors() == [late]
 
 
-def test_what_an_observer_raises_ends_the_upstream(drops: Drops) -> None:
+def test_an_error_of_an_observer_ends_the_upstream(drops: Drops) -> None:
     error = ValueError("mine")
     subject = Subject[int]()
 
@@ -141,7 +141,7 @@ def test_it_serves_a_connectable_of_ours() -> None:
     [None, reactivex.of(1), DirectProcessor[int]()],
     ids=["None", "Observable", "DirectProcessor"],
 )
-def test_refuses_what_is_no_subject(wrong: Any) -> None:
+def test_from_rx_subject_refuses_a_value_that_is_not_a_subject(wrong: Any) -> None:
     with pytest.raises(TypeError, match="from_rx_subject"):
         from_rx_subject(wrong)
 
@@ -169,7 +169,7 @@ def test_an_observable_feeds_it_and_observers_get_the_items() -> None:
     ],
     ids=repr,
 )
-def test_who_comes_after_the_end_gets_what_that_kind_of_processor_keeps(
+def test_an_observer_that_comes_after_the_end_gets_what_its_kind_of_processor_keeps(
     processor: Any, expected: list[object]
 ) -> None:
     subject = to_rx_subject(processor)
@@ -225,7 +225,7 @@ def test_it_is_pushed_from_within_another_action_and_nothing_is_lost() -> None:
     assert seen == [1, 2]
 
 
-def test_what_several_threads_push_comes_one_by_one() -> None:
+def test_items_that_several_threads_push_come_one_by_one() -> None:
     subject = to_rx_subject(DirectProcessor[int]())
     seen: list[int] = []
     subject.subscribe(seen.append)
@@ -267,6 +267,6 @@ def test_it_serves_their_multicast() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, flow.just(1), Subject()], ids=["None", "Flow", "Subject"])
-def test_refuses_what_is_no_processor(wrong: Any) -> None:
+def test_to_rx_subject_refuses_a_value_that_is_not_a_processor(wrong: Any) -> None:
     with pytest.raises(TypeError, match="to_rx_subject"):
         to_rx_subject(wrong)

@@ -75,7 +75,7 @@ def _failing(error: BaseException) -> flow.Flow[int]:
     return flow.from_iterable(items())
 
 
-def test_each_observer_runs_the_flow_anew() -> None:
+def test_each_observer_runs_the_flow_again() -> None:
     runs: list[int] = []
     observable = to_rx(flow.defer(lambda: flow.just(runs.append(1) or len(runs))))
     assert (observable.run(), observable.run()) == (1, 2)
@@ -244,7 +244,7 @@ def test_an_error_without_a_function_for_it_goes_to_the_hook_later(drops: Drops)
     assert drops.take_errors() == [error]
 
 
-def test_what_on_completed_raises_goes_to_the_hook(drops: Drops) -> None:
+def test_an_error_that_on_completed_raises_goes_to_the_hook(drops: Drops) -> None:
     error = KeyError(1)
     publisher = TestPublisher[int]()
 
@@ -256,7 +256,7 @@ def test_what_on_completed_raises_goes_to_the_hook(drops: Drops) -> None:
     assert drops.take_errors() == [error]
 
 
-def test_what_an_observer_raises_that_has_left_goes_to_the_hook(drops: Drops) -> None:
+def test_an_error_of_an_observer_that_has_left_goes_to_the_hook(drops: Drops) -> None:
     error = ValueError("mine")
     publisher = TestPublisher[int]()
     seen = Seen()
@@ -366,7 +366,7 @@ def test_an_error_comes_after_the_items_that_wait() -> None:
     assert seen.signals == [0, 1, error]
 
 
-def test_what_waits_when_it_is_disposed_of_goes_to_the_hook(drops: Drops) -> None:
+def test_items_that_wait_when_it_is_disposed_of_go_to_the_hook(drops: Drops) -> None:
     scheduler = VirtualTimeScheduler()
     publisher = TestPublisher[int]()
     seen = Seen()
@@ -465,7 +465,7 @@ def test_if_the_scheduler_of_subscribe_takes_no_more_the_flow_is_left() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, [1], reactivex.of(1)], ids=["None", "list", "Observable"])
-def test_refuses_what_is_no_publisher(wrong: Any) -> None:
+def test_to_rx_refuses_a_value_that_is_not_a_publisher(wrong: Any) -> None:
     with pytest.raises(TypeError, match="to_rx"):
         to_rx(wrong)
 

@@ -78,7 +78,7 @@ def test_flat_map_passes_on_all_of_all() -> None:
     assert Heard(times(3).flat_map(lambda: times(2))).text == "uuuuuu|"
 
 
-def test_flat_map_registers_with_so_many_at_a_time() -> None:
+def test_flat_map_registers_with_as_many_at_a_time_as_its_concurrency() -> None:
     opened: list[Dispatcher] = []
 
     def inner() -> Observable:
@@ -239,7 +239,7 @@ def test_coalescing_is_a_choice() -> None:
     assert heard.text == "u"
 
 
-def test_what_waits_when_it_ends_is_not_lost_by_what_comes_after() -> None:
+def test_waiting_updates_at_the_end_are_not_lost_by_later_ones() -> None:
     other = Dispatcher()
     count = Dispatcher()
     waiting = TestSubscriber[Signal](0)
@@ -255,7 +255,7 @@ def test_what_waits_when_it_ends_is_not_lost_by_what_comes_after() -> None:
     waiting.assert_result(UPDATE, UPDATE)
 
 
-def test_leaving_an_executor_that_takes_no_more_is_no_error() -> None:
+def test_leaving_an_executor_that_was_shut_down_is_not_an_error() -> None:
     source, pool = Dispatcher(), ThreadPoolExecutor(1)
     handle = source.observe_on(pool).register(lambda: None)
     pool.shutdown()
@@ -263,7 +263,7 @@ def test_leaving_an_executor_that_takes_no_more_is_no_error() -> None:
     assert not source.has_updatables
 
 
-def test_one_that_is_removed_is_not_told_by_the_executor_any_more() -> None:
+def test_an_updatable_that_was_removed_is_no_longer_notified_by_the_executor() -> None:
     source, executor = Dispatcher(), Executor()
     heard = Heard(source.observe_on(executor))
     source.update()
@@ -392,7 +392,7 @@ def test_values_come_as_the_strategy_says() -> None:
     assert (buffered.items, latest.items, dropped.items) == ([0, 1, 2, 3], [3], [1])
 
 
-def test_values_end_with_the_error_also_for_those_who_come_late() -> None:
+def test_values_end_with_the_error_for_late_subscribers_too() -> None:
     numbers, error = MutableRepository(0), LookupError("why")
     early: TestSubscriber[int] = TestSubscriber()
     numbers.values().subscribe(early)

@@ -86,7 +86,7 @@ def test_the_remover_comes_before_anything_else() -> None:
 
 
 @pytest.mark.checklist("A19")
-def test_who_removes_itself_when_it_is_registered_never_is() -> None:
+def test_an_updatable_that_removes_itself_in_on_register_is_never_registered() -> None:
     class Shy(Recorder):
         def on_register(self, remover: Removable, /) -> None:
             remover.remove()
@@ -174,7 +174,7 @@ def test_functions_hear_of_errors_and_the_end_as_well(drops: Drops) -> None:
     assert drops.take_errors() == [error]
 
 
-def test_an_error_that_nobody_hears_goes_to_the_hook(drops: Drops) -> None:
+def test_an_error_without_a_handler_goes_to_the_hook(drops: Drops) -> None:
     dispatcher = Dispatcher()
     dispatcher.register(lambda: None)
     error = LookupError("why")
@@ -191,7 +191,7 @@ def test_an_error_that_nobody_hears_goes_to_the_hook(drops: Drops) -> None:
     assert drops.take_errors() == [error]
 
 
-def test_an_updatable_that_raises_is_out_and_hears_of_it_and_the_others_go_on() -> None:
+def test_an_updatable_that_raises_is_removed_with_its_error_and_the_others_continue() -> None:
     dispatcher, recorder = Dispatcher(), Recorder()
     error = LookupError("mine")
     heard: list[object] = []
@@ -214,7 +214,7 @@ def test_functions_do_not_go_with_an_updatable_which_has_methods() -> None:
     assert not dispatcher.has_updatables
 
 
-def test_what_an_ending_function_raises_goes_to_the_hook(drops: Drops) -> None:
+def test_an_error_of_an_ending_function_goes_to_the_hook(drops: Drops) -> None:
     def fails(*_: object) -> None:
         raise LookupError("at the end")
 
@@ -372,7 +372,7 @@ def test_it_is_a_publisher_and_what_is_not_requested_waits_as_a_number() -> None
     assert subscriber.completed
 
 
-def test_none_is_no_subscriber_no_error_and_no_value() -> None:
+def test_none_is_not_a_subscriber_an_error_or_a_value() -> None:
     nothing: Subscriber[Signal] | None = None
     dispatcher, repository = Dispatcher(), MutableRepository(0)
     for call in (
