@@ -58,7 +58,7 @@ def test_a_boundary_separates_loops_and_says_what_it_does_with_demand_and_fusion
     ]
 
 
-def test_what_requests_everything_says_so() -> None:
+def test_explain_marks_a_loop_that_requests_everything() -> None:
     assert "fed: count; requests everything at once" in explain(flow_core.just(1).hide().count())
 
 
@@ -101,7 +101,7 @@ def test_a_boundary_that_asks_for_fusion_polls_unless_user_code_would_change_thr
     )
 
 
-def test_a_boundary_that_nobody_registers_is_shown_as_such() -> None:
+def test_a_boundary_that_no_plugin_registers_is_shown_as_such() -> None:
     own = Operator("mine", lambda flow: Flow(source_of(flow.hide())), "x=1")
     assert "boundary mine(x=1): registered by no plugin" in explain(flow_core.just(1).pipe(own))
 
@@ -147,7 +147,7 @@ class Cluster(AbsorbingSource[int]):
         return f"cluster({self.absorbed})"
 
 
-def test_what_a_source_absorbs_is_told_from_what_is_left_here() -> None:
+def test_stages_that_a_source_absorbs_are_shown_apart_from_local_ones() -> None:
     flow = Flow(Cluster()).map(abs).map(str).distinct().hide().count()
     assert lines(flow) == [
         "flow",
@@ -193,7 +193,7 @@ def test_the_plan_of_an_engine_is_shown_on_request() -> None:
     assert explain(Flow(Cluster()).map(abs), plan=True) == explain(Flow(Cluster()).map(abs))
 
 
-def test_what_a_source_refuses_is_shown_with_its_reason() -> None:
+def test_a_stage_that_a_source_refuses_is_shown_with_the_reason() -> None:
     text = explain(Flow(Cluster()).map(abs).scan(operator.add))
     assert "refused scan(add, seed=UNSET) has no meaning on a cluster" in text
 
@@ -232,7 +232,7 @@ def test_a_source_can_refuse_what_is_put_behind_it(project, write, monkeypatch) 
     assert stages_of(there.pipe(Operator("unknown", lambda flow: flow)))
 
 
-def test_who_asks_about_a_flow_that_is_refused_is_told_by_the_exit_code(flow, write) -> None:
+def test_explain_of_a_refused_flow_fails_with_its_exit_code(flow, write) -> None:
     write(
         "refused.py",
         """
@@ -279,7 +279,7 @@ def test_further_upstreams_of_a_source_are_drawn_inside() -> None:
     ]
 
 
-def test_what_was_prepared_is_drawn_over_its_input(flow: Any, write: Any) -> None:
+def test_a_prepared_flow_is_drawn_over_its_input(flow: Any, write: Any) -> None:
     longest = flow_core.prepare(lambda words: words.map(len).max())
     drawn = explain(longest)
     assert "source input of <lambda test_explain.py:" in drawn
@@ -339,7 +339,7 @@ def test_the_command_draws_a_flow_and_what_a_function_returns(flow: Any, write: 
     assert "late() returned None" in flow("explain", "jobs.py:late").err
 
 
-def test_a_drawing_is_plain_text_when_nobody_watches(write: Any) -> None:
+def test_a_drawing_is_plain_text_without_a_terminal(write: Any) -> None:
     write("jobs.py", "import flow_core\nnumbers = flow_core.range(3).map(str)")
     done = subprocess.run(
         [sys.executable, "-m", "flow_cli", "explain", "jobs.py:numbers", "--source"],

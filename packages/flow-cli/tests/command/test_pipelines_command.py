@@ -126,7 +126,7 @@ def test_a_sink_that_only_makes_something_is_noted(flow, write, project, monkeyp
     assert "flow: note: the sink 'lazy' gave a dict: {'a': 'frame'}" in done.err
 
 
-def test_all_that_is_wrong_with_a_file_is_told_at_once_and_nothing_runs(flow, write) -> None:
+def test_all_problems_of_a_file_are_reported_at_once_and_nothing_runs(flow, write) -> None:
     write("job.toml", '[source]\nuse = "rnge"\n[[operators]]\nuse = "tak"\n[sink]\nuse = "prnt"\n')
     done = flow("run", "job.toml")
     assert (done.code, done.out) == (2, "")
@@ -150,7 +150,7 @@ def test_a_file_that_is_not_there_comes_with_what_is_near(flow, target: str, say
     assert says in done.err
 
 
-def test_a_folder_is_no_pipeline(flow, project) -> None:
+def test_a_folder_is_not_a_pipeline(flow, project) -> None:
     (project / "job.toml").mkdir()
     done = flow("run", "job.toml")
     assert done.code == 2

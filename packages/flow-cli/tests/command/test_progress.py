@@ -145,7 +145,7 @@ def test_every_form_of_a_flow_is_the_same_with_a_bar(screen: Screen) -> None:
 
 
 @pytest.mark.checklist("F39")
-def test_what_is_before_the_bar_does_not_change_its_thread(screen: Screen) -> None:
+def test_stages_before_the_bar_do_not_change_their_thread(screen: Screen) -> None:
     class Asking(CoreSubscriber[Any]):
         def on_subscribe(self, subscription: Subscription, /) -> None:
             assert isinstance(subscription, QueueSubscription)
@@ -189,7 +189,7 @@ def test_several_bars_share_the_screen(screen: Screen) -> None:
     assert " 7 rows" in screen.text
 
 
-def test_each_subscriber_has_a_bar_of_its_own(screen: Screen) -> None:
+def test_each_subscriber_has_a_separate_bar(screen: Screen) -> None:
     counted = flow.range(3).pipe(progress("numbers"))
     assert list(counted) == list(counted) == [0, 1, 2]
     assert screen.text.count("rows/s") >= 2
@@ -220,7 +220,7 @@ def test_the_display_shows_the_count_while_the_flow_runs(screen: Screen) -> None
         assert screen.shows("12,345 rows")
 
 
-def test_what_is_counted_has_a_unit_a_note_and_a_total_that_may_change(screen: Screen) -> None:
+def test_a_count_has_a_unit_a_note_and_a_total_that_may_change(screen: Screen) -> None:
     with pytest.raises(ValueError, match="x"), counting("job", unit="tasks") as tasks:
         assert tasks.shown
         tasks.total, tasks.count, tasks.note = 12, 9, " of 12, 1 of 2 stages"

@@ -77,7 +77,7 @@ def test_dataclasses_of_a_file_know_their_annotations(flow, write) -> None:
     assert flow("run", "records.py:points").out == "(Point(x=0, y=0), <class 'int'>)\n"
 
 
-def test_limit_stops_after_so_many_items(flow, write) -> None:
+def test_limit_stops_after_the_given_number_of_items(flow, write) -> None:
     write("jobs.py", "import flow_core, itertools\nf = flow_core.from_iterable(itertools.count())")
     assert flow("run", "jobs.py:f", "--limit", "3").out == "0\n1\n2\n"
     assert flow("run", "jobs.py:f", "--limit", "0").out == ""
@@ -388,7 +388,9 @@ def test_an_unknown_operator_is_named_with_what_is_near_and_where(
     assert "Traceback" not in done.err
 
 
-def test_a_method_that_cannot_be_imported_from_the_core_is_told_to_be_one(flow, write) -> None:
+def test_the_error_for_importing_a_method_from_the_core_says_that_it_is_a_method(
+    flow, write
+) -> None:
     write("jobs.py", "from flow_core.operators import filter\n")
     done = flow("run", "jobs.py:x")
     assert done.code == 2
@@ -420,7 +422,7 @@ def test_an_engine_or_option_that_does_not_exist_is_explained_before_anything_is
 
 
 @pytest.mark.parametrize("args", [(), ("rnu", "x"), ("run",), ("run", "a:b", "c:d")])
-def test_a_command_line_that_is_none_is_explained_in_one_line(flow, args) -> None:
+def test_an_invalid_command_line_is_explained_in_one_line(flow, args) -> None:
     done = flow(*args)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
 
@@ -501,7 +503,7 @@ def test_an_item_that_cannot_be_encoded_fails_the_command_after_the_items_before
     assert done.err.count("\n") == 1
 
 
-def test_causes_and_groups_are_told(flow, write) -> None:
+def test_causes_and_groups_of_errors_are_printed(flow, write) -> None:
     write(
         "jobs.py",
         """
@@ -561,7 +563,7 @@ def test_a_traceback_is_shown_when_it_is_asked_for(
     assert "x = mapper_0(x)" in done.err  # the generated loop's own line
 
 
-def test_a_flow_that_fails_without_anybody_to_tell_fails_the_command(
+def test_a_flow_that_fails_without_an_error_handler_fails_the_command(
     flow, write, caplog: pytest.LogCaptureFixture, drops: Drops
 ) -> None:
     write(
@@ -582,7 +584,7 @@ def test_a_flow_that_fails_without_anybody_to_tell_fails_the_command(
     assert len(drops.take_errors()) == 1
 
 
-def test_other_errors_that_nobody_gets_are_notes(flow, write, drops: Drops) -> None:
+def test_other_errors_without_a_subscriber_are_notes(flow, write, drops: Drops) -> None:
     write(
         "jobs.py",
         """
@@ -667,7 +669,7 @@ def test_a_flow_is_placed_on_the_engine_and_its_session_closed(flow, write) -> N
 
 @pytest.mark.usefixtures("tenfold")
 @pytest.mark.parametrize("command", ["run --brief", "run --limit 9", "explain"])
-def test_an_engine_is_told_that_little_is_to_run(flow, write, command: str) -> None:
+def test_an_engine_is_informed_of_a_brief_run(flow, write, command: str) -> None:
     write("jobs.py", "import flow_core\nnumbers = flow_core.range(3)")
     verb, *options = command.split()
     done = flow(verb, "jobs.py:numbers", *options, "--on", "tenfold")

@@ -111,7 +111,7 @@ def test_a_signal_that_comes_in_a_finaliser_comes_again(start, write) -> None:
 
 @at_once
 @pytest.mark.parametrize(("job", "who"), [("stuck", "stuck-worker"), ("stubborn", "the program")])
-def test_what_does_not_stop_is_ended_by_force_and_named(start, write, job, who) -> None:
+def test_a_flow_that_does_not_stop_is_ended_by_force_and_named(start, write, job, who) -> None:
     write("jobs.py", JOBS)
     with start("run", f"jobs.py:{job}") as running:
         assert running.line() == "ready"

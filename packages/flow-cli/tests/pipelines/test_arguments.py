@@ -138,7 +138,7 @@ def test_a_value_fits(value: object, kind: object, made: object) -> None:
         (datetime.datetime(2013, 1, 1), datetime.date, "where it takes a date"),  # noqa: DTZ001
     ],
 )
-def test_a_value_that_does_not_fit_is_told_with_what_would(
+def test_the_error_for_a_value_that_does_not_fit_says_which_would(
     value: object, kind: object, says: str
 ) -> None:
     with pytest.raises(Misfit) as caught:
@@ -191,11 +191,11 @@ def test_an_argument_is_taken_for_what_only_a_type_checker_can_evaluate(module: 
     assert called(names["scaled"], start=3, scale=5) == (3, 5)
 
 
-def test_what_has_no_signature_is_called_as_the_file_says() -> None:
+def test_a_callable_without_a_signature_is_called_as_the_file_says() -> None:
     assert called(dict, a=1) == {"a": 1}
 
 
-def test_each_wrong_argument_is_told() -> None:
+def test_each_wrong_argument_is_reported() -> None:
     def function(count: int, *, name: str) -> None: ...
 
     with pytest.raises(PipelineError) as caught:

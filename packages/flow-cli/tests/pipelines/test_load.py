@@ -85,7 +85,7 @@ count = 3
     assert (pipeline.engine, pipeline.has_sink) == ("local", False)
 
 
-def test_names_alone_will_do_where_there_are_no_arguments(load: Load) -> None:
+def test_names_alone_suffice_without_arguments(load: Load) -> None:
     pipeline = load('source = "empty"\noperators = ["count", "pairwise"]\nsink = "print"\n')
     assert list(pipeline.flow()) == []
     assert pipeline.run() == 0
@@ -165,7 +165,7 @@ def test_an_operator_may_be_an_object_that_pipe_takes(
 
 
 @pytest.mark.usefixtures("jobs")
-def test_what_was_prepared_may_stand_where_a_function_may(load: Load) -> None:
+def test_a_prepared_flow_may_stand_in_place_of_a_function(load: Load) -> None:
     pipeline = load("""
 source = { use = "from_iterable", items = [[1, 2], [3]] }
 operators = [{ use = "map", mapper = { object = "jobs_x:total.first" } }]
@@ -285,7 +285,7 @@ def test_a_sink_is_made_before_the_flow_runs(load: Load) -> None:
     assert repr(pipeline.sink()).startswith("write_csv(")
 
 
-def test_what_a_factory_refuses_is_noted_with_its_table(load: Load, tmp_path: Path) -> None:
+def test_an_error_of_a_factory_has_a_note_with_its_table(load: Load, tmp_path: Path) -> None:
     pipeline = load(f'{RANGE}\n[[operators]]\nuse = "take"\ncount = -1\n')
     with pytest.raises(ValueError, match="take") as caught:
         pipeline.flow()
@@ -402,12 +402,12 @@ def problems(load: Load, text: str, **parameters: object) -> list[str]:
         ),
     ],
 )
-def test_a_problem_is_told_by_file_table_and_key(load: Load, text: str, says: str) -> None:
+def test_a_problem_is_reported_by_file_table_and_key(load: Load, text: str, says: str) -> None:
     found = problems(load, text)
     assert any(says in each for each in found), found
 
 
-def test_all_problems_are_told_at_once(load: Load) -> None:
+def test_all_problems_are_reported_at_once(load: Load) -> None:
     found = problems(
         load,
         """
@@ -433,7 +433,7 @@ use = "nowhere"
     ("given", "says"),
     [({"n": "x"}, "n: 'x' is not of type int"), ({"m": 1}, "m: there is no such parameter")],
 )
-def test_a_value_that_a_parameter_does_not_take_is_told(
+def test_a_value_that_a_parameter_does_not_take_is_reported(
     load: Load, given: dict[str, object], says: str
 ) -> None:
     found = problems(load, f"[parameters]\nn = 1\n{RANGE}", **given)

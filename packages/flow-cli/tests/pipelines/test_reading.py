@@ -38,7 +38,7 @@ def test_lines_may_end_as_on_any_system(tmp_path: Path) -> None:
     assert list(read_lines(path)) == ["one", "two"]
 
 
-def test_a_file_is_opened_anew_for_each_subscriber_and_not_before(write: Write) -> None:
+def test_a_file_is_opened_for_each_subscriber_and_not_before(write: Write) -> None:
     path = write("late.txt", "old")
     lines = read_lines(path)
     path.write_text("new")
@@ -52,7 +52,7 @@ def test_a_file_that_is_not_there_fails_the_flow_and_not_its_assembly(tmp_path: 
     assert isinstance(error, FileNotFoundError)
 
 
-def test_a_byte_that_is_no_text_fails_at_its_line_and_loses_none_before(tmp_path: Path) -> None:
+def test_a_byte_that_is_not_text_fails_at_its_line_and_loses_no_line_before(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_bytes(b"fine\nf\xc3\xbcr\nbro\xffken\nlater\n")
     items, error = until_it_fails(read_lines(path))
@@ -116,7 +116,7 @@ def test_rows_are_dicts_by_the_names_of_the_header(write: Write) -> None:
     ]
 
 
-def test_a_column_may_have_a_type_and_an_empty_field_is_none(write: Write) -> None:
+def test_a_column_may_have_a_type_and_then_an_empty_field_gives_none(write: Write) -> None:
     path = write("delays.csv", "carrier,delay,share,late\nUA,12,0.5,true\nB6,,,\n")
     types = {"delay": "int", "share": "float", "late": "bool"}
     classes = {"str": str, "int": int, "float": float, "bool": bool}
@@ -224,7 +224,7 @@ def test_a_quote_that_is_not_closed_does_not_read_a_whole_file_into_one_field(
 
 
 @pytest.mark.parametrize("name", ["rows.csv.gz", "rows.csv"])
-def test_what_is_packed_by_gzip_is_read_whatever_its_name_is(name: str, tmp_path: Path) -> None:
+def test_a_file_in_gzip_format_is_read_under_any_name(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(gzip.compress("é,b\n1,2\n".encode()) + gzip.compress(b"3,4\n"))
     assert list(read_csv(path)) == [{"é": "1", "b": "2"}, {"é": "3", "b": "4"}]

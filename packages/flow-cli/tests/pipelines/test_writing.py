@@ -39,7 +39,7 @@ def test_items_are_printed_one_a_line_and_counted(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "1\ntwo\n"
 
 
-def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
+def test_written_items_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "file"
     assert flow.just("a", "für").pipe(write_lines(path)) == 2
     assert list(read_lines(path)) == ["a", "für"]
@@ -119,7 +119,7 @@ def test_an_item_that_cannot_be_written_leaves_no_file_and_cancels(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_item_of_csv_with_other_keys_is_told_with_the_columns_whatever_they_are(
+def test_the_error_for_a_csv_item_with_other_keys_names_columns_of_any_type(
     tmp_path: Path,
 ) -> None:
     rows: list[Any] = [{1: "a", None: "b"}, {1: "a"}]

@@ -55,7 +55,7 @@ def test_a_wheel_of_a_third_party_registers_end_to_end(acme: Path) -> None:
     assert (done.stdout, done.stderr) == ("[7, 4, 1]\n", "")
 
 
-def test_what_it_registers_is_listed_under_its_distribution_and_version(command: Command) -> None:
+def test_its_registrations_are_listed_under_its_distribution_and_version(command: Command) -> None:
     document = json.loads(command("plugins", "--json").stdout)
     (every,) = (record for record in document["operators"] if record["name"] == "every")
     assert (every["distribution"], every["version"]) == ("acme-flow", "3.1.4")
