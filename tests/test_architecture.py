@@ -318,7 +318,7 @@ def files_of_the_repository() -> list[Path]:
     return [path for path in found if path.is_file()]
 
 
-def test_no_file_names_a_place_on_somebodys_machine() -> None:
+def test_no_file_names_a_local_path_of_a_machine() -> None:
     places = "home|root|tmp|Users|work|opt|mnt"
     machine_path = re.compile(rf"(?<![\w.~>)}}\]/-])/(?:{places})/[\w.]|\b[A-Z]:\\Users\b")
     found = []

@@ -157,7 +157,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def test_what_a_pool_brings_is_there_up_to_the_next_operator_that_waits(
+def test_items_of_a_pool_stay_on_its_thread_up_to_the_next_operator_that_waits(
     pool: ThreadPoolExecutor,
 ) -> None:
     async def main() -> None:

@@ -92,7 +92,7 @@ def test_a_mapper_that_gives_none_is_named(tmp_path: Path, where: list[str]) -> 
 
 
 @pytest.mark.spark
-def test_what_cannot_be_sent_to_spark_is_named(tmp_path: Path) -> None:
+def test_an_object_that_cannot_be_sent_to_spark_is_named(tmp_path: Path) -> None:
     done = run(tmp_path, "locked", *SPARK)
     assert done.returncode == 1
     assert "NotPicklableError" in done.stderr
@@ -108,7 +108,7 @@ def test_an_unknown_operator_is_named_with_what_is_near_it(tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-def test_without_java_the_ways_out_are_stated(tmp_path: Path) -> None:
+def test_the_error_without_java_says_how_to_install_it(tmp_path: Path) -> None:
     # A machine without Java: no variable, no program on the PATH, and a wheel that is not there.
     programs = tmp_path / "bin"
     programs.mkdir()

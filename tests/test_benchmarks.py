@@ -72,7 +72,7 @@ def test_a_ratio_is_taken_in_each_round_and_the_first_round_is_not_counted(
     assert rounds.tables[-1]["rows"][1]["low"] == 3
 
 
-def test_what_slows_down_a_whole_round_is_in_no_ratio(load: Callable[[str], ModuleType]) -> None:
+def test_a_delay_of_a_whole_round_is_in_no_ratio(load: Callable[[str], ModuleType]) -> None:
     rounds, clock = load("rounds"), Clock()
     rounds.compare(
         "title",
@@ -162,7 +162,7 @@ def test_other_libraries_are_timed_in_seven_rounds_however_many_there_are(
     assert (reactivex["high"], reactivex["ratio"], reactivex["low"]) == (1 / 2, 1 / 11, 1 / 20)
 
 
-def test_what_is_printed_is_recorded_with_its_marks(
+def test_a_printed_table_is_recorded_with_its_marks(
     load: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = tmp_path / "record"
@@ -261,7 +261,7 @@ def test_bytes_are_those_of_what_holds_the_items(load: Callable[[str], ModuleTyp
     assert found["list"] == pytest.approx(8, abs=0.1)
 
 
-def test_a_store_that_holds_less_than_it_was_told_to_is_refused(
+def test_a_store_that_holds_less_than_it_should_is_refused(
     load: Callable[[str], ModuleType],
 ) -> None:
     rounds = load("rounds")
@@ -330,7 +330,9 @@ def test_the_guard_fails_for_what_is_worse_and_says_by_how_much(
     )
 
 
-def test_the_guard_times_again_what_is_over_its_limit(guarded: Callable[..., int]) -> None:
+def test_the_guard_repeats_the_measurements_that_exceed_their_limit(
+    guarded: Callable[..., int],
+) -> None:
     guarded("--record", ratio=2)
     assert guarded(ratio=9, again=2) == 0
 
@@ -385,7 +387,7 @@ def compared(
     return run
 
 
-def test_who_goes_first_changes_from_round_to_round(
+def test_the_first_to_run_changes_from_round_to_round(
     compared: Callable[..., tuple[int, list[str]]],
 ) -> None:
     ones = itertools.repeat(1.0)
@@ -427,7 +429,7 @@ def test_slower_is_what_takes_a_hundredth_longer_in_three_rounds_of_four(
 
 
 @pytest.mark.parametrize(("limit", "code"), [("1.2", 0), ("1.05", 1)])
-def test_a_comparison_fails_if_a_lower_quartile_is_over_the_limit(
+def test_a_comparison_fails_if_a_lower_quartile_exceeds_the_limit(
     compared: Callable[..., tuple[int, list[str]]], limit: str, code: int
 ) -> None:
     here = iter([1.3, 0.9, 1.1, 1.2, 1.1])

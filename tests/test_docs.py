@@ -88,7 +88,7 @@ def test_a_record_that_says_what_is_not_so_is_refused(fact: str, wrong: object) 
         generate._compare(lying)
 
 
-def test_what_cannot_be_made_of_the_types_of_its_parameters_says_so() -> None:
+def test_the_error_for_a_parameter_type_without_a_sample_names_the_parameter() -> None:
     def odd(shape: bytearray) -> None: ...
 
     with pytest.raises(generate.MismatchError, match=r"odd: no sample for .*'shape'.*SAMPLES"):

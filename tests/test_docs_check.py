@@ -323,7 +323,7 @@ def test_the_classes_that_exist_per_subscription_are_found() -> None:
     assert {"StageSubscriber", "IteratorSubscription", "CallbackSubscriber", "_Hidden"} <= names
 
 
-def test_what_is_registered_is_what_has_to_speak_of_demand_threads_and_fusion() -> None:
+def test_everything_registered_must_document_demand_threads_and_fusion() -> None:
     plain = {
         name
         for name, found in HOST.sources.items()

@@ -78,7 +78,7 @@ def test_a_module_says_where_a_name_is(module: object, name: str, text: str) -> 
     assert said(module, name).startswith(text)
 
 
-def test_what_is_no_flow_says_how_to_go_on() -> None:
+def test_objects_that_are_not_flows_say_how_to_continue() -> None:
     assert "continue with sequential() and retry(" in said(FLOW.parallel(2), "retry")
     assert "here it is batch" in said(FLOW.publish(), "chunk")
     with pytest.raises(AttributeError, match=r"continue with \.ref_count\(\)\.map"):
@@ -103,7 +103,7 @@ def test_a_from_import_says_where_a_name_is(module: str) -> None:
         ("flow_multicast", "here it is flat_map(mapper)"),
     ],
 )
-def test_what_is_not_installed_is_named(
+def test_a_package_that_is_not_installed_is_named(
     package: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hints, "find_spec", lambda name: None if name == package else name)
@@ -126,7 +126,7 @@ def test_the_registry_says_what_a_name_is_here(category: str, name: str, text: s
     assert text in str(caught.value)
 
 
-def test_what_packages_bring_is_what_they_register() -> None:
+def test_hints_attribute_names_to_the_packages_that_register_them() -> None:
     """No table of their names is kept: those of the generated methods and functions are true."""
     host = plugin_host()
     assert set(hints.plugged("engine")) == {
@@ -207,7 +207,7 @@ def test_each_name_of_rxpy_has_an_answer() -> None:
 
 
 @pytest.mark.parametrize("name", TABLES["differs"])
-def test_what_differs_under_the_same_name_has_that_name(name: str) -> None:
+def test_a_name_with_a_different_meaning_exists_in_both_libraries(name: str) -> None:
     assert hasattr(Flow, name)
     assert hasattr(Observable, name)
 

@@ -61,7 +61,7 @@ def test_a_pool_of_threads_is_made_by_name_and_ends_with_the_flow(write: Path) -
         assert not each.is_alive()
 
 
-def test_each_flow_that_is_assembled_has_a_pool_of_its_own(write: Path) -> None:
+def test_each_assembled_flow_has_a_separate_pool(write: Path) -> None:
     pipeline = load(job(write))
     first, second = pipeline.flow(), pipeline.flow()
     assert list(first.zip(second)) == [(str(n), str(n)) for n in range(20)]
@@ -76,7 +76,7 @@ def test_each_flow_that_is_assembled_has_a_pool_of_its_own(write: Path) -> None:
         ({"options": "max_workers = 0"}, "max_workers must be greater than 0"),
     ],
 )
-def test_what_is_wrong_with_one_is_told_by_its_place(
+def test_a_problem_of_an_executor_is_reported_with_its_place(
     write: Path, changes: dict[str, str], says: str
 ) -> None:
     with pytest.raises((PipelineError, ValueError)) as caught:

@@ -149,7 +149,7 @@ SEVERAL = """
     [BLOCKING, IN_A_LOOP, IN_A_THREAD, SUBSCRIBED, SEVERAL],
     ids=["blocking", "in a loop", "in a thread", "subscribed", "several"],
 )
-def test_what_has_begun_is_done_before_the_program_ends(
+def test_items_that_have_begun_are_done_before_the_program_ends(
     start: Start, program: str, signum: int
 ) -> None:
     running = start(WORK + program)
@@ -206,7 +206,7 @@ LATE_AT_THE_END = """
     [LATE, LATE_IN_A_LOOP, LATE_ITERATOR, LATE_AT_THE_END],
     ids=["blocking", "in a loop", "an iterator", "what the end sets off"],
 )
-def test_what_takes_too_long_is_cancelled_and_told(start: Start, program: str) -> None:
+def test_items_that_take_too_long_are_cancelled_and_reported(start: Start, program: str) -> None:
     running = start(WORK + program)
     running.await_line("ready")
     running.send(signal.SIGTERM)

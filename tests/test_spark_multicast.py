@@ -110,7 +110,7 @@ def test_disposing_of_the_connection_stops_the_query(
     assert until(lambda: spark.streams.active == [])
 
 
-def test_the_first_who_shares_a_stream_starts_it_and_the_last_one_stops_it(
+def test_the_first_subscriber_of_a_shared_stream_starts_it_and_the_last_stops_it(
     spark: SparkSession, stream: DataFrame
 ) -> None:
     from flow_spark import from_stream
@@ -150,7 +150,7 @@ def test_sinks_on_the_cluster_start_and_stop_with_the_connection(
         assert spark.read.parquet(str(tmp_path / name)).count() == 30
 
 
-def test_the_example_with_three_sinks_goes_on_where_it_was(
+def test_the_example_with_three_sinks_continues_where_it_was(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = importlib.util.spec_from_file_location("stream_to_sinks", EXAMPLE)

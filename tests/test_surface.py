@@ -92,7 +92,7 @@ def test_the_items_of_the_flow_are_those_of_the_class(tmp_path: Path) -> None:
     )
 
 
-def test_an_item_that_is_given_is_of_a_type_of_its_own(tmp_path: Path) -> None:
+def test_an_item_argument_has_a_separate_type_variable(tmp_path: Path) -> None:
     factory = "def sample(item: T) -> Operator[T, Flow[T]]: ..."
     assert signature_of(tmp_path, factory) == "def sample(self, item: D) -> Flow[T_co | D]:"
 
@@ -140,7 +140,7 @@ def test_a_record_may_name_another_name_of_a_function(tmp_path: Path) -> None:
     assert signature_of(tmp_path, factory) == "def sample(self, n: int) -> Flow[T_co]:"
 
 
-def test_a_method_under_another_name_says_whose_it_is(tmp_path: Path) -> None:
+def test_a_method_under_another_name_names_the_original(tmp_path: Path) -> None:
     factory = (
         "def other() -> Operator[T, Flow[T]]: 'One.\\n\\nAlso called `sample`.'\nsample = other"
     )
@@ -213,7 +213,7 @@ def test_a_source_is_a_function_with_the_same_signature(tmp_path: Path) -> None:
     assert "Executed by flow-multicast: `flow_multicast.sample`." in written
 
 
-def test_an_overload_of_one_flow_is_no_method(tmp_path: Path) -> None:
+def test_an_overload_of_one_flow_is_not_a_method(tmp_path: Path) -> None:
     factory = """
 @overload
 def sample(a: Publisher[T], /) -> Flow[T]: ...
@@ -267,7 +267,9 @@ def sample() -> Operator[T, Flow[T]]:
         ),
     ],
 )
-def test_a_factory_that_is_no_method_is_refused(tmp_path: Path, factory: str, why: str) -> None:
+def test_a_factory_that_cannot_be_a_method_is_refused(
+    tmp_path: Path, factory: str, why: str
+) -> None:
     with pytest.raises(surface.RefusedError, match=why):
         method_of(tmp_path, factory, also="class Mine: ...")
 

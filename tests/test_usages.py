@@ -54,7 +54,7 @@ async def ticks(n: int) -> AsyncIterator[int]:
     ],
 )
 @pytest.mark.parametrize("where", ["in a thread", "in a loop"])
-def test_where_the_meaning_is_plain_it_works(make: Make, items: list[Any], where: str) -> None:
+def test_usages_with_a_plain_meaning_work(make: Make, items: list[Any], where: str) -> None:
     async def in_loop() -> list[Any]:
         return [item async for item in make()]
 
@@ -103,7 +103,7 @@ def test_where_the_meaning_is_plain_it_works(make: Make, items: list[Any], where
         (lambda: FLOW.chunk(2), AttributeError, "here it is batch"),
     ],
 )
-def test_what_is_not_plain_is_refused_at_once(
+def test_usages_without_a_plain_meaning_are_refused_at_once(
     make: Make, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error) as caught:
@@ -132,7 +132,7 @@ def test_what_is_not_plain_is_refused_at_once(
         ),
     ],
 )
-def test_what_a_function_gives_is_refused_when_it_gives_it(
+def test_a_wrong_result_of_a_function_is_refused_when_it_is_returned(
     make: Callable[[], flow.Flow[Any]], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=re.escape(says)) as caught:

@@ -61,7 +61,7 @@ async def still(count: Callable[[], int]) -> int:
 
 
 @CLIENTS
-def test_of_clients_that_come_and_go_nobody_is_left_and_memory_stays_flat(
+def test_no_client_is_left_of_many_and_memory_stays_flat(
     page: SimpleNamespace, clients: int
 ) -> None:
     random = Random(clients)
@@ -189,7 +189,7 @@ def test_a_websocket_that_is_read_slowly_keeps_memory_flat_and_loses_nothing(
     asyncio.run(main())
 
 
-def test_all_who_listen_share_one_source_which_ends_with_the_last_of_them(
+def test_all_clients_share_one_source_which_ends_with_the_last_of_them(
     page: SimpleNamespace,
 ) -> None:
     begun = 0

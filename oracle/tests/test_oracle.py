@@ -220,7 +220,7 @@ def test_a_planted_defect_is_found(operator, planted, there, monkeypatch):
         "concat_map_eager",
     ],
 )
-def test_a_defect_of_what_joins_flows_is_found_though_only_those_who_wait_see_it(
+def test_a_defect_behind_an_operator_that_joins_flows_is_found(
     operator, planted, there, monkeypatch
 ):
     made = SOURCES if operator in SOURCES else OPERATORS
@@ -396,5 +396,5 @@ def test_of_all_operators_it_is_known_whether_the_order_matters():
         (("pipe", ("error", 1), ("on_error_return", 1)), Order.UNKNOWN),
     ],
 )
-def test_what_is_known_of_items(pipe, known):
+def test_the_known_order_of_items_follows_from_the_operators(pipe, known):
     assert orders.order(("core", pipe, ("demand", 1, 0, 0, MOST))) is known

@@ -216,7 +216,7 @@ def rows(segments: Segments) -> int:
     [("disk", 0, False), ("disk", 100_000, True), ("quota", 1_000, False)],
     indirect=["tight"],
 )
-def test_a_stream_whose_spool_is_on_a_full_disk_fails_and_goes_on_when_there_is_room(
+def test_a_stream_with_its_spool_on_a_full_disk_fails_and_continues_with_room(
     tight: Disk | Quota, session: Session, left: int, some: bool, drops: Any
 ) -> None:
     """The query hears of it: it would take the flow for complete, or wait for ever."""
@@ -288,7 +288,7 @@ def test_a_micro_batch_whose_store_is_full_is_undone_and_done_later(tight: Disk 
     store.close()
 
 
-def test_what_is_no_spool_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_spool_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(SpoolError, match="no flow has spooled"):
         Segments.made(tmp_path, INTS.arrow)

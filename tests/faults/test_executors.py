@@ -54,7 +54,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield made
 
 
-def test_what_takes_an_executor_is_known(every_tried: Any) -> None:
+def test_the_list_of_operators_that_take_an_executor_is_complete(every_tried: Any) -> None:
     assert {str(one) for one in every_tried if "executor" in one.kinds} == {
         "cancel_on",
         "map_concurrent, in threads",
@@ -217,7 +217,7 @@ def test_a_pool_whose_threads_die_fails_the_flows_on_it(drops: Any) -> None:
     assert drops.errors == []
 
 
-def test_a_pool_goes_on_with_other_flows_when_one_has_killed_its_task(
+def test_a_pool_continues_with_other_flows_when_one_has_killed_its_task(
     pool: ThreadPoolExecutor, drops: Any
 ) -> None:
     """A pool keeps a fatal error in a future that nobody reads: the hook tells."""

@@ -93,7 +93,7 @@ def test_the_upstream_of_a_consumer_in_a_loop_is_cancelled(
     assert CLOSED in str(drops.errors[0])
 
 
-def test_what_waits_for_a_consumer_in_a_closed_loop_is_dropped_in_sight(
+def test_items_that_wait_for_a_consumer_in_a_closed_loop_go_to_the_hook(
     loop: Loop, drops: Any
 ) -> None:
     source = Heedless()
@@ -132,7 +132,7 @@ class Heedless:
         self.cancels += 1
 
 
-def test_a_consumer_whose_loop_ends_as_it_should_says_nothing(drops: Any) -> None:
+def test_a_consumer_whose_loop_ends_properly_reports_no_error(drops: Any) -> None:
     source = TestPublisher[int]()
 
     async def main() -> None:

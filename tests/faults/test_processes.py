@@ -105,7 +105,7 @@ def test_workers_that_are_killed_between_items_are_found_out_with_the_next(
     assert drops.errors == []
 
 
-def test_a_worker_that_dies_after_a_cancel_is_nobodys_error(
+def test_a_worker_that_dies_after_a_cancel_is_not_an_error(
     pool: ProcessPoolExecutor, drops: Any
 ) -> None:
     subscriber = TestSubscriber[int]()

@@ -77,7 +77,9 @@ def test_an_operator_keeps_the_rules_behind_each_bad_source(tried: Any, drops: A
     assert failed == {}
 
 
-def test_an_operator_that_asks_for_so_many_items_fails_if_more_come(tried: Any, drops: Any) -> None:
+def test_an_operator_that_requests_a_number_of_items_fails_if_more_come(
+    tried: Any, drops: Any
+) -> None:
     """With `MissingBackpressureError`. Others pass on what comes, or have asked for all."""
     clock = VirtualClock()
 
@@ -122,7 +124,7 @@ class Raising:
 
 
 @pytest.mark.parametrize("where", ["subscribe", "subscribe, after on_subscribe", "request"])
-def test_what_a_source_raises_is_known_once(tried: Any, where: str, drops: Any) -> None:
+def test_an_error_that_a_source_raises_is_reported_once(tried: Any, where: str, drops: Any) -> None:
     """It is the flow's error, or it is raised to who has subscribed: not both, and not neither."""
     source = Raising(where)
     subscriber = TestSubscriber[Any]()
@@ -136,7 +138,7 @@ def test_what_a_source_raises_is_known_once(tried: Any, where: str, drops: Any) 
     assert not subscriber.completed
 
 
-def test_what_a_cancel_raises_is_known_once(tried: Any, drops: Any) -> None:
+def test_an_error_that_a_cancel_raises_is_reported_once(tried: Any, drops: Any) -> None:
     source = Raising("cancel")
     subscriber = TestSubscriber[Any]()
     tried.inline()(Flow(source)).subscribe(subscriber)
