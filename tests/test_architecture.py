@@ -122,7 +122,7 @@ def test_a_package_imports_only_what_is_public_in_its_siblings(package: Path) ->
 
 
 BELOW = {"flow_core.sources.files", "flow_core.surface"}
-"""What is public in a package of the core, and no export of that."""
+"""Modules that are public in a package of the core, and not exports of it."""
 
 
 @each_package
@@ -222,7 +222,7 @@ TAKERS = {
     "flow-ops/group/_unicast",
     "flow-ops/transform/_flat",
 }
-"""Who names a permit, to save a call for each item; all others ask `Exclusive`, `SerialDrain`."""
+"""Modules that name a permit, to save a call per item; others use `Exclusive`, `SerialDrain`."""
 
 
 def test_few_take_a_permit_and_none_by_a_call_after_which_a_signal_may_come() -> None:

@@ -1,4 +1,4 @@
-"""What docs/asyncio.md promises: one test for each line of its table."""
+"""The promises of docs/asyncio.md: one test for each line of its table."""
 
 from __future__ import annotations
 

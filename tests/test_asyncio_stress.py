@@ -1,7 +1,7 @@
 """Flows of coroutines, cancelled, timed out, left and forsaken by their loop, at random.
 
 ``FLOW_STRESS`` says how many flows are run for each kind of loop; 200 share a loop. What fails
-names the seed of its loop: ``FLOW_STRESS_SEED`` runs that one first, and goes on from there.
+names the seed of its loop: ``FLOW_STRESS_SEED`` runs that one first, and continues from there.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ SOON = Backoff(0.0005, max=0.001, max_attempts=3)
 
 
 def late(n: int, error: Exception) -> int:
-    """What stands for an item that has failed too often."""
+    """Return the substitute for an item that has failed too often."""
     return -1
 
 

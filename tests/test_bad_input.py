@@ -1,4 +1,4 @@
-"""What a user gets wrong, on either engine: a clear message, an exit code, nothing left over."""
+"""Mistakes of a user, on either engine: a clear message, an exit code, nothing left over."""
 
 from __future__ import annotations
 

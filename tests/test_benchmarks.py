@@ -26,7 +26,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
-    """Import a module of the benchmarks, anew for each test."""
+    """Import a module of the benchmarks, again for each test."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     monkeypatch.setattr(gc, "collect", lambda: 0)  # between all rounds, of all that pytest has
     before = set(sys.modules)
@@ -46,7 +46,7 @@ class Clock:
         return self.seconds
 
     def takes(self, *seconds: float, result: object = None) -> Callable[[], object]:
-        """Work of so many seconds, round by round."""
+        """Work of a number of seconds, round by round."""
         each = itertools.cycle(seconds)
 
         def work() -> object:
@@ -219,7 +219,7 @@ def test_a_line_that_bends_at_its_end_misses_a_mark_unless_the_floor_bends_too(
     sizes = (1, 10, 100, 1_000, 10_000)
 
     def work(last: int) -> Callable[[int], None]:
-        """What takes the same for few items, and as many seconds as items after that."""
+        """Work that takes the same for few items, and as many seconds as items after that."""
 
         def run(size: int) -> None:
             clock.seconds += max(size, 100) * (last if size == sizes[-1] else 1)
@@ -542,7 +542,7 @@ def test_the_report_has_a_row_for_each_python_beside_its_own(
 def test_each_python_runs_the_cases_and_the_first_one_changes(
     load: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is written is the median, and the page is made anew of what was recorded."""
+    """The median is written, and the page is made again from the records."""
     pythons = load("pythons")
     pages = load("pages")
     monkeypatch.setattr(pages, "ON_EACH_PYTHON", (("zip", "zip"),))

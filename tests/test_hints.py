@@ -1,4 +1,4 @@
-"""Who asks for a name that is missing is told what it is called here, or where it is."""
+"""The error for a missing name says what it is called here, or where it is."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ ARGUMENTS = {"function", "group", "predicate", "stop"}
 
 
 def exists(name: str) -> bool:
-    """Whether a name in an answer is one of a flow, of what it gives, of a module or of Python."""
+    """Return whether a name in an answer is one of a flow, of its results, a module or Python."""
     module, _, attribute = name.rpartition(".")
     if module:
         return hasattr(FLOW if module in ARGUMENTS else import_module(module), attribute)

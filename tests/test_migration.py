@@ -31,7 +31,7 @@ class Row:
     head: tuple[str, ...]
     cells: dict[str, str]
     gives: tuple[str, ...]
-    """What stands in the columns named `gives`, from left to right."""
+    """Return the cells of the columns named `gives`, from left to right."""
 
     def __str__(self) -> str:
         return next(iter(self.cells.values()))
@@ -73,7 +73,7 @@ def rows_of(*head: str) -> pytest.MarkDecorator:
 
 
 def prepared() -> dict[str, Any]:
-    """What the blocks of the guide define."""
+    """The names that the blocks of the guide define."""
     names: dict[str, Any] = {}
     for block in re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE):
         exec(compile(block, str(GUIDE), "exec"), names)
@@ -85,7 +85,7 @@ NAMES = prepared()
 
 @dataclass
 class Outcome:
-    """What a row has given: items with the time of each, and the end."""
+    """The result of a row: items with the time of each, and the end."""
 
     items: list[tuple[float, Any]] = field(default_factory=list)
     end: str = "never"

@@ -26,7 +26,7 @@ def lines(code: str) -> int:
 
 
 def _runs_something(node: ast.Assert) -> bool:
-    """Whether what is compared is made there."""
+    """Return whether the compared part is made there."""
     said = ast.unparse(node)
     return any(word in said for word in ("asyncio.run", "flow.", "stream(", ".run()"))
 

@@ -155,7 +155,7 @@ def test_stages_without_user_code_between_a_processor_and_a_boundary_need_no_que
 def test_user_code_after_a_boundary_stays_there_when_a_multicast_follows(
     pool: ThreadPoolExecutor,
 ) -> None:
-    """Who requests of a multicast may be who polls for it."""
+    """The thread that requests of a multicast may be the one that polls for it."""
     threads: set[str] = set()
     many = MulticastProcessor[int](8)
     many.subscribe(subscriber := TestSubscriber[int](0))

@@ -27,7 +27,7 @@ Start = Callable[..., "Program"]
 
 
 class Program:
-    """A program in a process of its own, which says ``ready`` when it may be signalled."""
+    """A program in a separate process, which says ``ready`` when it may be signalled."""
 
     def __init__(self, command: list[str], folder: Path) -> None:
         pipe = subprocess.PIPE

@@ -1,4 +1,4 @@
-"""Where multicasting meets Spark: one query, and many who take its micro-batches in lock-step."""
+"""Multicasting with Spark: one query, and many subscribers of its micro-batches in lock-step."""
 
 from __future__ import annotations
 

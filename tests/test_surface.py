@@ -63,7 +63,7 @@ R = TypeVar("R")
 def method_of(
     root: Path, factory: str, name: str = "sample", also: str = "", spec: str = "OperatorSpec"
 ) -> str:
-    """What is written of a factory, from its first line to its last."""
+    """Return the text written of a factory, from its first line to its last."""
     source = root / "packages" / "flow-multicast" / "src" / "flow_multicast"
     core = root / "packages" / "flow-core" / "src" / "flow_core"
     source.mkdir(parents=True)

@@ -1,6 +1,6 @@
-"""What a user sees who has used something otherwise than it is meant.
+"""The messages that a user sees after using something otherwise than it is meant.
 
-Where the meaning is plain it works; where it is not, it is refused at once, with what to do. Only
+A usage with a plain meaning works; any other is refused at once, with what to do. Only
 what a function of the user gives is known no sooner than it is called.
 """
 

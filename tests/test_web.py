@@ -35,7 +35,7 @@ CLIENTS = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def page() -> SimpleNamespace:
-    """What the blocks of the page define, but for the last one, which runs them."""
+    """The names that the blocks of the page define, but for the last one, which runs them."""
     *blocks, _ = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text("utf-8"))
     names: dict[str, Any] = {}
     for block in blocks:
@@ -78,7 +78,7 @@ def test_no_client_is_left_of_many_and_memory_stays_flat(
         assert await came.take(count).count() == count
 
     async def memory_after(client: httpx.AsyncClient, port: int, visits: int) -> int:
-        """How many blocks of memory are in use after visits, ten at a time."""
+        """Return the number of blocks of memory in use after visits, ten at a time."""
         await flow.range(visits).for_each_async(lambda n: visit(client, port, n), 10)
         await until(lambda: asyncio.all_tasks() == idle)
         gc.collect()

@@ -71,7 +71,7 @@ final class Rows extends Guide {{
 
 @cache
 def outcomes() -> Sequence[object]:
-    """What each row gives in Java, those of `RXJAVA`, `JAVA_FLOW` and `NAMES` one after another."""
+    """The results of each row in Java, of `RXJAVA`, `JAVA_FLOW` and `NAMES` one after another."""
     snippets = [row.cells[row.head[0]] for row in (*RXJAVA, *JAVA_FLOW)]
     methods = [
         f"Object row{index}() {snippet if snippet.startswith('{') else f'{{ return {snippet}; }}'}"

@@ -1,4 +1,4 @@
-"""What the oracle finds, and what it does not."""
+"""The defects that the oracle finds, and those that it does not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flow_oracle.strategies import NAMES, cases
 
 
 def different(there, examples, *only, number=0):
-    """The cases that differ, of so many random ones."""
+    """The cases that differ, of a number of random ones."""
     oracle = Oracle(pipelines.run, there)
     found = []
 
@@ -35,7 +35,7 @@ class FoundError(Exception):
 
 
 def is_found(there, examples, operator):
-    """Whether one of so many random cases differs, with no other operators."""
+    """Return whether one of `examples` random cases differs, with no other operators."""
     oracle = Oracle(pipelines.run, there)
 
     def check(case):
@@ -297,7 +297,7 @@ AT_ONCE = ["subscribed", f"request {MOST}", "next 1", "next 2", "next 3", "compl
 
 
 def compared(here, elsewhere=ELSEWHERE, end="complete"):
-    """What is said of a merge that does `here` when it is asked for one item and then for all."""
+    """Return the verdict on a merge that does `here` when one item is requested, then all."""
     case = (
         "core",
         ("pipe", ("merge", 2, 2, probe(1, 2, end=end), probe(3))),
@@ -348,7 +348,7 @@ def test_no_decision_excuses_a_failure_that_is_lost():
 
 
 def zipped(second):
-    """What is said of a zip that completes where RxJava's fails, as the healthy one does."""
+    """Return the verdict on a zip that completes where RxJava's fails, as the healthy one does."""
     case = (
         "core",
         ("pipe", ("zip", ("list",), 2, ("pipe", ("iterable", ("error", 1), ("items", 1))), second)),

@@ -1,4 +1,4 @@
-"""What the report takes for a failure."""
+"""The differences that the report takes for a failure."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ NAMED_HERE = {
     "iterable": "from_iterable",
     "window": "window_with_count",
 }
-"""What is drawn by a shorter name than that of the registry."""
+"""Operators that are drawn by a shorter name than that of the registry."""
 FILES = {"read_csv", "read_json_lines", "read_lines"}
 """Sources that names.toml does not tell about, and RxJava does not have."""
 

@@ -1,4 +1,4 @@
-"""What each fault is tried on, and what must not be left behind by it."""
+"""The operators that each fault is tried on, and the things that it must not leave behind."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ TRIED = (
     *(
         _of_case(case)
         for case in OPERATOR_CASES
-        if case.kinds.isdisjoint(("loop", "processes"))  # which have faults of their own
+        if case.kinds.isdisjoint(("loop", "processes"))  # which have separate faults
         and not {"timed", "delayed"} <= case.kinds  # whose time does not come
     ),
     *(_of_recipe(recipe, "flow-multicast") for recipe in MULTICAST.RECIPES),
@@ -131,7 +131,7 @@ def every_tried() -> tuple[Tried, ...]:
 
 @pytest.fixture
 def drops() -> Iterator[Drops]:
-    """What reached the hooks, for no subscriber could get it."""
+    """The items and errors that reached the hooks, as no subscriber could get them."""
     with recorded_drops() as seen:
         yield seen
 
@@ -155,7 +155,7 @@ def _threads() -> set[threading.Thread]:
 
 
 def _descriptors() -> set[str]:
-    """What is open: files, sockets, pipes."""
+    """Return the open files, sockets and pipes."""
     folder = Path("/proc/self/fd")
     if not folder.is_dir():
         return set()
@@ -182,7 +182,7 @@ def flow_objects() -> list[object]:
 
 
 def gone(left: Callable[[], object], within_s: float = WAIT_S) -> object:
-    """What is left after a while: threads need a moment to end."""
+    """Return what is left after a while: threads need a moment to end."""
     deadline = time.monotonic() + within_s
     while (found := left()) and time.monotonic() < deadline:
         time.sleep(0.01)

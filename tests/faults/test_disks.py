@@ -45,7 +45,7 @@ class Disk:
         self._ballast = folder / "ballast"
 
     def fill(self, leave: int = 0) -> None:
-        """Let no room be left, but for so many bytes."""
+        """Let no room be left, but for a number of bytes."""
         with self._ballast.open("wb", buffering=0) as ballast:
             try:
                 while True:
@@ -60,7 +60,7 @@ class Disk:
 
 
 def _mounted(folder: Path) -> bool:
-    """Whether a file system in memory, of a few pages, could be mounted there."""
+    """Return whether a file system in memory, of a few pages, could be mounted there."""
     if os.geteuid() != 0 or shutil.which("mount") is None:
         return False
     command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "flow-test", str(folder)]
@@ -87,7 +87,7 @@ class Quota:
         self._before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def fill(self, leave: int = 0) -> None:
-        """Let each file have so many bytes at most."""
+        """Let each file have a number of bytes at most."""
         resource.setrlimit(resource.RLIMIT_FSIZE, (leave, self._before[1]))
 
     def free(self) -> None:
@@ -219,7 +219,7 @@ def rows(segments: Segments) -> int:
 def test_a_stream_with_its_spool_on_a_full_disk_fails_and_continues_with_room(
     tight: Disk | Quota, session: Session, left: int, some: bool, drops: Any
 ) -> None:
-    """The query hears of it: it would take the flow for complete, or wait for ever."""
+    """The query gets the error: else it would take the flow for complete, or wait for ever."""
     segments = Segments.made(tight.folder / "spool", INTS.arrow)
     tight.fill(left)
     reading = segments.reader

@@ -220,7 +220,7 @@ def test_a_pool_whose_threads_die_fails_the_flows_on_it(drops: Any) -> None:
 def test_a_pool_continues_with_other_flows_when_one_has_killed_its_task(
     pool: ThreadPoolExecutor, drops: Any
 ) -> None:
-    """A pool keeps a fatal error in a future that nobody reads: the hook tells."""
+    """A pool keeps a fatal error in a future that is not read: it goes to the hook."""
 
     def exits(_: Any, __: int) -> None:
         raise SystemExit(3)

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(170)]
 
 WAIT_S = 160
 
-# Says what comes of it; all of it within one process, as a user's program would go on.
+# Prints the results; all of it within one process, as a user's program would continue.
 SCRIPT = """
 import contextlib, json, os, signal, sys, threading, time
 from pathlib import Path
@@ -42,11 +42,11 @@ def jvm():
 def end():
     died.append(time.monotonic())
     if told["death"] == "stop":
-        with contextlib.suppress(Exception):  # whoever hears of it leaves the session meanwhile
+        with contextlib.suppress(Exception):  # its thread leaves the session meanwhile
             SparkContext._active_spark_context.stop()
         return
     if told["death"] == "exit":
-        with contextlib.suppress(Exception):  # nobody answers any more
+        with contextlib.suppress(Exception):  # nothing answers any more
             SparkContext._active_spark_context._jvm.java.lang.System.exit(0)
         return
     ended = jvm()

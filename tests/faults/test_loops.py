@@ -1,4 +1,4 @@
-"""An asyncio loop that is closed under a running flow: one error, and nobody waits for ever."""
+"""An asyncio loop that is closed under a running flow: one error, and no thread waits for ever."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def only(source: Flow[int], into: list[int]) -> None:
 def test_the_upstream_of_a_consumer_in_a_loop_is_cancelled(
     consume: Any, loop: Loop, drops: Any
 ) -> None:
-    """Nobody can be told but the hook, and that happens without another signal."""
+    """The error can go to the hook only, and that happens without another signal."""
     source = TestPublisher[int]()
     got: list[int] = []
     loop.turn(consume(Flow(source), got))
@@ -116,7 +116,7 @@ def test_items_that_wait_for_a_consumer_in_a_closed_loop_go_to_the_hook(
 
 
 class Heedless:
-    """A source that goes on when it is cancelled, as one on its way may."""
+    """A source that continues when it is cancelled, as one on its way may."""
 
     def __init__(self) -> None:
         self.subscriber: Any = None
@@ -150,7 +150,7 @@ def test_a_consumer_whose_loop_ends_properly_reports_no_error(drops: Any) -> Non
 
 
 def test_a_thread_that_waits_for_an_async_iterable_gets_the_error(loop: Loop) -> None:
-    """It would wait for ever, as the iterable can never go on."""
+    """It would wait for ever, as the iterable can never continue."""
     waiting = threading.Event()
 
     async def items() -> AsyncIterator[int]:
@@ -244,7 +244,7 @@ def test_results_that_wait_in_map_concurrent_are_dropped_in_sight(loop: Loop, dr
 
 @pytest.mark.parametrize("operator", [observe_on, subscribe_on])
 def test_an_operator_whose_task_the_loop_throws_away_fails(operator: Any, loop: Loop) -> None:
-    """The task was taken, and will never run: nothing else would tell."""
+    """The task was taken, and will never run: nothing else would report it."""
     subscriber = TestSubscriber[int]()
     flow.range(5).hide().pipe(operator(loop.loop.call_soon_threadsafe)).subscribe(subscriber)
     subscriber.assert_no_items()

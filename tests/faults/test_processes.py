@@ -66,7 +66,7 @@ def test_a_worker_that_dies_fails_the_flow_once(
     assert len(subscriber.items) <= DIES_AT
     assert drops.errors == []
 
-    # The pool is broken for good, which the next flow is told at once; a new one works.
+    # The pool is broken for good, which fails the next flow at once; a new one works.
     again = TestSubscriber[int]()
     flow.range(3).pipe(on_processes(pool)).map(double).subscribe(again)
     again.await_terminal(WAIT_S)

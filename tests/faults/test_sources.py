@@ -1,6 +1,6 @@
 """Every operator keeps the rules towards its subscriber, whatever its source does.
 
-What the source does wrong is known once: it is raised to the source, or to whoever has subscribed
+An error of the source is known once: it is raised to the source, or to the thread that subscribed
 or requested, or it is the flow's error, or it reaches a hook; never two of these, and never none.
 """
 
@@ -46,11 +46,11 @@ TAKES_ALL = {
 """Operators that bound what they ask for, and here take all that comes, or cannot be counted."""
 
 QUEUES = {"delay, by nothing", "exhaust_map, the only one"}
-"""Operators that pass demand on, or ask another flow for so many, and let what came wait."""
+"""Operators that pass demand on, or request it from another flow, and let the items wait."""
 
 
 def bounds(tried: Any) -> bool:
-    """Whether the registry says that an operator asks for so many items, and no more may come."""
+    """Return whether the registry says that an operator requests a number of items, and no more."""
     host = plugin_host()
     registered = host.operators if tried.registered in host.operators else host.sources
     backpressure = registered[tried.registered].spec.backpressure
@@ -125,7 +125,7 @@ class Raising:
 
 @pytest.mark.parametrize("where", ["subscribe", "subscribe, after on_subscribe", "request"])
 def test_an_error_that_a_source_raises_is_reported_once(tried: Any, where: str, drops: Any) -> None:
-    """It is the flow's error, or it is raised to who has subscribed: not both, and not neither."""
+    """It is the flow's error, or it is raised to the thread that subscribed; never both."""
     source = Raising(where)
     subscriber = TestSubscriber[Any]()
     made = tried.inline()(Flow(source))
@@ -158,7 +158,7 @@ def _raised_by(action: Callable[[], object]) -> list[BaseException]:
 
 
 class Silent:
-    """A source that says nothing: neither on_subscribe nor anything else, until it is told to."""
+    """A source that sends nothing, not even on_subscribe, until the test says so."""
 
     def __init__(self) -> None:
         self.subscriber: Subscriber[int] | None = None

@@ -1,6 +1,6 @@
 """A subscriber that raises gets nothing more, its upstream ends, and its error is known once.
 
-It is raised to whoever has called, as the thread that subscribes, requests or sends, or it reaches
+It is raised to the caller, as the thread that subscribes, requests or sends, or it reaches
 the hook for dropped errors; never both, and never none.
 """
 
@@ -27,15 +27,15 @@ WAIT_S = 20
 CALLBACKS = ("on_subscribe", "on_next", "on_error", "on_complete")
 ITEMS = (1, 2, 3, 4)
 PASSES_ON = {"hide", "do_on_request", "lift", "context_capture", "context_write"}
-"""Add nothing to what their source does: one that goes on after an error is let through."""
+"""Add nothing to what their source does: one that continues after an error is let through."""
 
 
 class FaultError(Exception):
-    """What a subscriber raises here."""
+    """The error that a subscriber raises here."""
 
 
 class SourceError(Exception):
-    """What a source fails with."""
+    """The error of a source."""
 
 
 class Plain:
@@ -77,7 +77,7 @@ class Plain:
 
     @property
     def after(self) -> list[str]:
-        """What came after it had raised."""
+        """The signals that came after it had raised."""
         return self.signals[self.signals.index(self.where) + 1 :] if self.raised else []
 
 
@@ -182,7 +182,7 @@ UPSTREAMS: dict[str, Callable[[bool], Any]] = {
 def check(
     subscriber: Plain, raised: list[BaseException], drops: Any, ends: bool = True
 ) -> list[str]:
-    """What is wrong."""
+    """Return the faults that were found."""
     found: list[str] = []
     known = [error for error in (*raised, *drops.errors) if error is subscriber.error]
     if len(known) != subscriber.raised:
@@ -226,7 +226,7 @@ def _run(
 
     def attempt(action: Callable[[], object]) -> None:
         if subscriber.raised and raised:
-            return  # whoever has heard of the error does not go on
+            return  # a source that got the error does not continue
         try:
             action()
         except Exception as error:

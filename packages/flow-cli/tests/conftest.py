@@ -1,4 +1,4 @@
-"""What every test of the command gets: no plugin but the core's and this package's."""
+"""Fixtures of every test of the command: no plugin but the core's and this package's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def no_error_is_dropped_unseen(drops: Drops) -> None:
 
 @pytest.fixture(autouse=True)
 def no_other_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever else is installed here; in processes that the test starts, too."""
+    """Hide all other plugins that are installed; in processes that the test starts, too."""
     for name, value in ALONE.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("FLOW_DEBUG", raising=False)

@@ -1,4 +1,4 @@
-"""What the package as a whole promises."""
+"""The promises of the package as a whole."""
 
 from __future__ import annotations
 

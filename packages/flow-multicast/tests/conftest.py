@@ -1,4 +1,4 @@
-"""What the tests of this package share."""
+"""Fixtures that the tests of this package share."""
 
 from __future__ import annotations
 

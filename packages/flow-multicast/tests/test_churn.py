@@ -1,4 +1,4 @@
-"""Subscribers come and go while items flow: nobody else notices, and nothing is left of them."""
+"""Subscribers come and go while items flow: no other notices, and nothing is left of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SLACK = 3_000
 
 
 class Numbers:
-    """Counts up in a thread of its own, so that who requests does not become who sends."""
+    """Counts up in a separate thread, so that a thread that requests does not become the sender."""
 
     def __init__(self, over: threading.Event) -> None:
         self._over = over
@@ -103,7 +103,7 @@ STARTS: dict[str, Start] = {
 
 
 def blocks() -> int:
-    """How many blocks of memory are in use.
+    """Return the number of blocks of memory in use.
 
     Without the GIL, what a collection frees gives its lists and dicts back at the next one.
     """

@@ -1,4 +1,4 @@
-"""A subscription that is over keeps nothing alive, however long somebody keeps it (§3.13)."""
+"""A subscription that has ended keeps nothing alive, however long it is held (§3.13)."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_a_finished_subscription_keeps_no_connectable(name: str, end: str, early
     if connection is not None:
         connection.dispose()
     elif not source.terminated and not source.cancelled:
-        source.complete()  # the run goes on without subscribers
+        source.complete()  # the run continues without subscribers
     if name == "replay" or "one processor" in name:
         connection = None  # what is kept for those who come late is kept by a handle, too
     subscription = emptied(subscriber)

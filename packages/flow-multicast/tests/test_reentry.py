@@ -68,7 +68,7 @@ class Stage(Fed[MulticastProcessor[int]]):
             self.processor.subscribe(subscriber)
 
     def send(self, item: int) -> None:
-        """Send by whoever feeds the processor."""
+        """Send by the source that feeds the processor."""
         feeding = [source for source in self.sources if not source.cancelled]
         assert len(feeding) == bool(self.sources)
         (feeding[0].next if feeding else self.processor.on_next)(item)
@@ -104,7 +104,7 @@ def test_nothing_hangs_or_is_lost_whatever_calls_in(drops: Drops, work: str, cal
                 stage.send(98)  # to all who are there
             dropped = [*drops.items]
             drops.items.clear()
-            drops.take_errors()  # of two ends, one is told
+            drops.take_errors()  # of two ends, one is sent
             stays = stage.stays.assert_rules_kept()
             assert sorted([*stays.items, *dropped]) == sorted(stage.fed)
             assert (stays.completed or stays.error is not None) == ended
@@ -189,7 +189,7 @@ def test_nothing_hangs_or_is_lost_in_a_hot_processor(
                 stage.feed()  # to all who are there
             dropped = [*drops.items]
             drops.items.clear()
-            drops.take_errors()  # of two ends, one is told
+            drops.take_errors()  # of two ends, one is sent
             stays, goes = stage.stays.assert_rules_kept(), stage.goes.assert_rules_kept()
             assert (stays.completed or stays.error is not None) == ended
             if name == "async":
@@ -270,7 +270,7 @@ def test_nothing_hangs_or_is_lost_in_a_queue(
                 assert (one.completed or one.error is not None) == over
             dropped = [*drops.items]
             drops.items.clear()
-            drops.take_errors()  # of two ends, one is told
+            drops.take_errors()  # of two ends, one is sent
             assert sorted([*one.items, *dropped]) == sorted(queue.fed)
             assert one.items == sorted(one.items) or both == {"offer"}
             if not both & {"cancel", "request of nothing"}:

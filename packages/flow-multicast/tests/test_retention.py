@@ -1,4 +1,4 @@
-"""What a processor keeps alive when its flow is over, or when a subscriber has left."""
+"""The objects that a processor keeps alive after its end, or after a subscriber has left."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_amounts_that_are_requested_before_a_run_take_no_room() -> None:
     try:
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(20_000):
-            subscriber.subscription.request(1)  # which nobody records
+            subscriber.subscription.request(1)  # which is not recorded
         assert tracemalloc.get_traced_memory()[0] - before < 20_000
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""What a `Sink` answers."""
+"""The answers of a `Sink`."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ OPERATORS: dict[str, dict[str, Callable[[], Any]]] = {
     },
     "share": {"": share},
 }
-"""How to make what is registered."""
+"""The ways to make each registered operator."""
 
 each_processor = pytest.mark.parametrize("name", PROCESSORS)
 each_operator = pytest.mark.parametrize(

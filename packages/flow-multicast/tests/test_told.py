@@ -1,4 +1,4 @@
-"""Whoever waits is told: the end comes to each subscriber, whatever fails around a connectable.
+"""Each waiting subscriber gets the end, whatever fails around a connectable.
 
 Each operator that is registered, and each processor, meets each hazard with two subscribers.
 """
@@ -35,7 +35,7 @@ from flow_multicast._plugin import flow_operators
 from flow_testing import TIMEOUT_S, Drops, TestPublisher, TestSubscriber, VirtualClock
 
 FEW = 9
-"""How many items a source sends."""
+"""The number of items that a source sends."""
 
 Way = Callable[[Flow[Any], Any], Flow[Any]]
 """Shares a flow among two subscribers, on a clock."""
@@ -81,7 +81,7 @@ def test_each_operator_that_is_registered_is_in_this_table() -> None:
 
 
 class Sources:
-    """A flow of which each run has a publisher of its own, which does not end."""
+    """A flow of which each run has a separate publisher, which does not end."""
 
     def __init__(self) -> None:
         self.runs: list[TestPublisher[int]] = []
@@ -96,7 +96,7 @@ class Sources:
 
     @property
     def over(self) -> bool:
-        """Whether none of them has somebody to send to."""
+        """True if none of them has a subscriber to send to."""
         return all(one.cancelled or one.terminated for one in self.runs)
 
     def send(self) -> None:
@@ -116,7 +116,7 @@ def send(source: TestPublisher[int]) -> None:
 
 
 def end(source: TestPublisher[int], error: BaseException | None = None) -> None:
-    """End it, unless it is over."""
+    """End it, unless it has ended."""
     if source.subscribed and not source.cancelled and not source.terminated:
         source.complete() if error is None else source.error(error)
 
@@ -248,7 +248,7 @@ def test_the_clock_takes_no_task(way: Way, drops: Drops) -> None:
     sources.send()
     for seen in both:
         seen.cancel()
-    if clock.failed:  # nobody is there to be told
+    if clock.failed:  # there is no subscriber to notify
         assert drops.take_errors() == [clock.error]
         assert sources.over
     later = TestSubscriber[Any]()

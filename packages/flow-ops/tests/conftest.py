@@ -22,7 +22,7 @@ from flow_core.protocols import (
 )
 
 WAIT_S = 20
-"""How long a test waits for what must come; never how long it waits for what must not."""
+"""The time a test waits for signals that must come; never for those that must not come."""
 
 
 # --- executors
@@ -173,7 +173,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 @pytest.fixture(params=[name for name in PLACES if name != "inline"])
 def elsewhere(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """Each kind of executor that has threads of its own."""
+    """Each kind of executor that has separate threads."""
     yield from PLACES[request.param]()
 
 
@@ -209,7 +209,7 @@ class Blocker:
         self._pool = pool
 
     def release(self) -> None:
-        """Let the pool go on, and return when all that was submitted so far has run."""
+        """Let the pool continue, and return when all tasks that were submitted so far have run."""
         self._go.set()
         self._pool.submit(int).result(WAIT_S)
 
@@ -225,7 +225,7 @@ def blocker(pool: ThreadPoolExecutor) -> Iterator[Blocker]:
 
 
 class Source:
-    """A publisher that the test plays: it sends what it is told to, wherever that is."""
+    """A publisher that the test plays: it sends the given items, on any thread."""
 
     def __init__(self) -> None:
         self.subscriber: Any = None
@@ -306,7 +306,7 @@ class FusedSource(QueueSubscription[Any]):
 
 
 class PacedSource:
-    """A publisher with a thread of its own, which sends ints as far as they were requested."""
+    """A publisher with a separate thread, which sends ints as far as they were requested."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -346,16 +346,16 @@ class Recorder(CoreSubscriber[Any]):
     """Writes down what it gets and where, and notices what overlaps or comes after the end."""
 
     request: int = flow.UNBOUNDED
-    """What to request in on_subscribe; 0 for nothing, below for a wrong amount."""
+    """The amount to request in on_subscribe; 0 for nothing, below for a wrong amount."""
     on_item: Callable[[Any], object] = lambda _: None
     here: Callable[[], bool] = lambda: True
-    """Whether this is a thread where signals belong."""
+    """Return whether this is a thread where signals belong."""
 
     items: list[Any] = field(default_factory=list)
     ends: list[BaseException | None] = field(default_factory=list)
     """Each terminal: the error, or None."""
     wrong: list[str] = field(default_factory=list)
-    """What must not happen."""
+    """Violations of the rules."""
     subscription: Any = None
     ended: threading.Event = field(default_factory=threading.Event)
     _inside: bool = False
@@ -459,7 +459,7 @@ def record_even() -> type[ConditionalRecorder]:
 
 @dataclass
 class Dropped:
-    """What had no receiver."""
+    """The items and errors without a receiver."""
 
     errors: list[BaseException]
     items: list[object]

@@ -135,7 +135,7 @@ def user_too(item: int) -> tuple[int, str]:
 def test_an_operator_that_moves_a_flow_takes_the_context_of_the_subscriber_along(
     moved: Moved, pool: ThreadPoolExecutor
 ) -> None:
-    wait([pool.submit(Context().run, user, None) for _ in range(2)])  # it knows nobody
+    wait([pool.submit(Context().run, user, None) for _ in range(2)])  # it has no user
     seen: list[str] = []
 
     def note(_: object = None) -> None:
@@ -496,7 +496,7 @@ def test_a_chain_across_a_thread_is_walked_to_its_source(pool: ThreadPoolExecuto
     assert found[3].name == "numbers"
     assert found[3].requested == 4
     subscriber.await_items(4)
-    pool.shutdown()  # the task is over
+    pool.shutdown()  # the task has ended
     queue = list(links(subscriber.subscription))[2]
     assert (queue.buffered, queue.requested) == (0, 1)
     subscriber.cancel()

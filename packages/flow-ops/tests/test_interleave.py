@@ -237,7 +237,7 @@ def test_a_prefetch_of_one_is_asked_for_again_after_each_item() -> None:
         def send() -> None:
             for n in (1, 2):
                 while not source.outstanding:
-                    time.sleep(1)  # virtual: until nobody else can go on
+                    time.sleep(1)  # virtual: until no other thread can continue
                 source.next(n)
             source.complete()
 

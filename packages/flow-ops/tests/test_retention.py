@@ -1,4 +1,4 @@
-"""What `observe_on` keeps alive when the flow is over: nothing."""
+"""`observe_on` keeps nothing alive when the flow has ended."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ CLOCK = VirtualClock()
 """Stands still."""
 
 LOOP = asyncio.new_event_loop()
-"""Runs in a thread of its own."""
+"""Runs in a separate thread."""
 
 
 class _Inline(Executor):
@@ -46,7 +46,7 @@ class _Inline(Executor):
 
 
 def _around(case: OperatorCase) -> Surroundings:
-    """Where the times of some are over at once, and those of others never."""
+    """Return surroundings where the times of some pass at once, and those of others never."""
     clock, period_s = (HASTE, 1) if case.kinds & {"timed", "delayed"} else (CLOCK, 10**9)
     return Surroundings(_Inline(), clock, period_s, LOOP)
 
@@ -88,7 +88,7 @@ def _loop() -> Iterator[None]:
 
 
 async def _turns(count: int) -> None:
-    """Let the loop turn so many times."""
+    """Let the loop turn the given number of times."""
     for _ in range(count):
         await asyncio.sleep(0)
 

@@ -43,7 +43,7 @@ from flow_testing import Drops, TestPublisher, TestSubscriber
 
 
 class Source(BaseObservable):
-    """An observable that says whether anybody is there."""
+    """An observable that says whether it has updatables."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Link:
 
 
 class Doubled(BaseObservable):
-    """A repository of somebody else: an update is all that it shows."""
+    """A third-party repository: an update is all that it shows."""
 
     def __init__(self, value: int) -> None:
         super().__init__()

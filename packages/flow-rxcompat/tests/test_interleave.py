@@ -574,7 +574,7 @@ def test_a_cancel_while_it_listens_to_a_repository_leaves_nothing_there(drops: D
             loop.drain()
             drops.take_items()
             numbers.accept(1)
-            assert not drops.take_items()  # nobody is there to lose it
+            assert not drops.take_items()  # there is no subscriber to lose it
 
         return Scenario(lambda: values.subscribe(subscriber), subscriber.cancel, check=check)
 
@@ -610,7 +610,7 @@ def test_a_subscriber_from_another_loop_gets_the_end_of_its_own_run_only() -> No
             outcome=lambda: (len(runs), len(subscriber.items)),
         )
 
-    # Either the first run goes on, which has ended; or there is a second one.
+    # Either the first run continues, which has ended; or there is a second one.
     exhaust(body, *BRIDGE, *AGERA, expect={(1, 0), (2, 1)})
 
 

@@ -1,4 +1,4 @@
-"""What is over lets go of everything, by reference counts alone."""
+"""A flow or bridge that has ended lets go of everything, by reference counts alone."""
 
 from __future__ import annotations
 

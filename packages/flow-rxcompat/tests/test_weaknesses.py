@@ -73,7 +73,7 @@ class DoOnUpdatable(Updatable):
 
 
 class Take(Observable):
-    """Tells each updatable of so many updates, and removes it then: as one would write it."""
+    """Notifies each updatable a number of times, and removes it then: as one would write it."""
 
     def __init__(self, source: Observable, count: int) -> None:
         self.source = source
@@ -172,7 +172,7 @@ def test_g1_signals_have_no_map_in_a_stage() -> None:
     dispatcher, done = Dispatcher(), list[str]()
     stage = dispatcher.do_on_update(lambda: done.append("action"))
     fields = {name for cls in type(stage).__mro__ for name in getattr(cls, "__slots__", ())}
-    assert fields <= {"_flow", "__weakref__"}  # it knows its source, and nobody who is registered
+    assert fields <= {"_flow", "__weakref__"}  # it knows its source, and no registered updatable
     handles = [stage.register(lambda: done.append("update")) for _ in range(10)]
     dispatcher.update()
     assert (done.count("action"), done.count("update")) == (10, 10)
@@ -264,7 +264,7 @@ def test_g3_of_take_and_the_consumer_one_raises_in_agera() -> None:
 
         return Scenario(take, consumer, outcome=lambda: tuple(raised))
 
-    # Nobody raises if the consumer is so early that take never hears of the update.
+    # Nothing raises if the consumer is so early that take never gets the update.
     explore_all(body, modules=UNDER_TEST, expect={("take",), ("consumer",), ()})
 
 
@@ -291,7 +291,7 @@ def test_g3_of_take_and_the_consumer_none_raises_with_signals() -> None:
 @pytest.mark.checklist("A04", "A08")
 def test_g4_agera_leaks_what_is_removed_before_it_was_added() -> None:
     class Slow(Source):
-        """Somebody removes in the moment between the map and the source."""
+        """Another thread removes in the moment between the map and the source."""
 
         def add_updatable(self, updatable: UpdatableLike, /) -> None:
             with pytest.raises(IllegalStateError):
@@ -302,7 +302,7 @@ def test_g4_agera_leaks_what_is_removed_before_it_was_added() -> None:
     stage = DoOnUpdate(source, nothing)
     stage.add_updatable(nothing)
     assert not stage.wrappers
-    assert len(source.there) == 1  # and nobody can ever remove it
+    assert len(source.there) == 1  # and it can never be removed
     with pytest.raises(IllegalStateError):
         stage.remove_updatable(nothing)
 
@@ -698,11 +698,11 @@ def test_g10_signals_react_on_the_caller_and_move_when_one_says_so() -> None:
     assert heard[1:] == [("then", threading.current_thread().name)]
 
 
-# -- what RxAgera, which converts by operators of its own, got wrong
+# -- defects of RxAgera, which converts by its own operators
 
 
 def taken(count: int, updates: int) -> tuple[int, bool]:
-    """How many updates came, and whether the source was left."""
+    """Return the number of updates that came, and whether the source was left."""
     dispatcher, calls = Dispatcher(), list[int]()
     handle = dispatcher.take(count).register(lambda: calls.append(1))
     for _ in range(updates):

@@ -1,4 +1,4 @@
-"""The `flow` command in this process and in one of its own."""
+"""The `flow` command in this process and in a separate one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMEOUT_S = 30
 
 @dataclass(frozen=True)
 class Done:
-    """What a command printed and returned."""
+    """The output and the exit code of a command."""
 
     code: int
     out: str
@@ -31,7 +31,7 @@ class Done:
 
 
 class Running:
-    """A command in a process of its own."""
+    """A command in a separate process."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -90,7 +90,7 @@ def flow(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
 
 @pytest.fixture
 def start() -> Callable[..., object]:
-    """Run the command in a process of its own: ``with start("run", "file.py:flow") as running``."""
+    """Run the command in a separate process: ``with start("run", "file.py:flow") as running``."""
 
     @contextmanager
     def start(*args: str, **environ: str) -> Iterator[Running]:

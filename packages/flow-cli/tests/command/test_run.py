@@ -474,7 +474,7 @@ import flow_core as flow
 
 def printed():
     yield from ("one", "two", "half a character: \\ud83d")
-    # The printing thread ends when it cannot go on, and not before.
+    # The printing thread ends when it cannot continue, and not before.
     next(thread for thread in threading.enumerate() if thread.name == "flow-print").join(30)
     yield "four"
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a reader that goes away, in processes of their own."""
+"""Ctrl-C, SIGTERM and a reader that goes away, in separate processes."""
 
 from __future__ import annotations
 

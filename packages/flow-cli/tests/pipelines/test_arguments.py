@@ -1,4 +1,4 @@
-"""Which values of a file fit which annotations."""
+"""The values of a file that fit each annotation."""
 
 from __future__ import annotations
 

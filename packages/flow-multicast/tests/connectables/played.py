@@ -77,7 +77,7 @@ def exhaust(body: Body, only: tuple[ModuleType | str, ...], preemptions: int | N
 def nobody_is_forgotten(
     source: Source, numbers: Connectable[int], *subscribers: TestSubscriber[int]
 ) -> None:
-    """Who has no end yet is served, by this run or by the next one; and there is one at a time."""
+    """Check that a subscriber without an end is served by this or the next run, one at a time."""
     for subscriber in subscribers:
         subscriber.assert_rules_kept()
     assert source.running <= 1

@@ -324,7 +324,7 @@ def test_a_subscriber_that_comes_as_the_source_ends_gets_the_end_or_the_next_run
 
         def check() -> None:
             assert early.terminated
-            if kind != "publish":  # their newcomers are told of the end
+            if kind != "publish":  # their newcomers get the end
                 assert subscriber.terminated
             nobody_is_forgotten(source, numbers, subscriber)
 

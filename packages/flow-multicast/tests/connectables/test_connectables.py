@@ -1,4 +1,4 @@
-"""What subscribers of a connectable get, and when."""
+"""The items that subscribers of a connectable get, and when."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_items_a_short_source_sent_without_subscribers_go_to_the_next_subscriber
     numbers.connect()
     assert list(numbers.flow) == [1, 2, 3]
     late = TestSubscriber[int](10)
-    numbers.subscribe(late)  # that run is over: he waits for the next one
+    numbers.subscribe(late)  # that run has ended: it waits for the next one
     late.assert_not_terminated()
     numbers.connect()
     late.assert_result(1, 2, 3)

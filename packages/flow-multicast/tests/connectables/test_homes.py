@@ -1,4 +1,4 @@
-"""What is shared belongs to the event loop of its first subscriber."""
+"""A shared flow belongs to the event loop of its first subscriber."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_remaining_subscriber_that_retries_connects_it_in_its_own_loop() -> No
 
 
 class TestGrace:
-    """The time that a source goes on without subscribers."""
+    """The time that a source continues without subscribers."""
 
     def test_it_ends_in_the_loop_of_the_first_subscriber(self) -> None:
         async def main() -> None:

@@ -77,7 +77,7 @@ class Runs:
 
     @property
     def running(self) -> list[TestPublisher[int]]:
-        """The sources that somebody still wants."""
+        """The sources that still have a subscriber."""
         return [
             one
             for one in self.sources
@@ -118,7 +118,7 @@ CALLS: dict[str, Callable[[Runs], object]] = {
 
 
 SOURCE = {"next", "complete", "error"}
-"""What a source does, one after the other."""
+"""The calls of a source, which come one after the other."""
 PAIRS = [(work, call) for work in CALLS for call in CALLS if not {work, call} <= SOURCE]
 
 
@@ -158,7 +158,7 @@ def explore(kind: str, work: str, call: str, drops: Drops, *, connected: bool) -
             for one in runs.subscribers:
                 one.assert_rules_kept()
             drops.items.clear()
-            drops.take_errors()  # of two ends, one is told
+            drops.take_errors()  # of two ends, one is sent
 
         return Reentry(lambda: CALLS[work](runs), lambda: CALLS[call](runs), check)
 

@@ -1,4 +1,4 @@
-"""How many subscribers a run has, and the time of grace when all of them have left."""
+"""The number of subscribers of a run, and the grace period when all of them have left."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_it_is_measured_where_the_first_subscriber_belongs() -> None:
     async def main() -> None:
         shared = flow.never().do_on_cancel(stop).publish().ref_count(grace=0.01)
         first = shared.subscribe(print)
-        # Whoever subscribes in another thread has no loop.
+        # A subscriber in another thread has no loop.
         second = await asyncio.to_thread(shared.subscribe, print)
         first.dispose()
         await asyncio.to_thread(second.dispose)

@@ -1,4 +1,4 @@
-"""What connectables keep alive when they are over, or when a subscriber has left: nothing."""
+"""Connectables keep nothing alive when they have ended, or when a subscriber has left."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SHARED: dict[str, Shared] = {
 
 
 class Once:
-    """Shares the upstream anew for each subscriber, so that nothing is left to share it."""
+    """Shares the upstream again for each subscriber, so that nothing is left to share it."""
 
     def __init__(self, upstream: Flow[Any], shared: Shared) -> None:
         self.upstream = upstream

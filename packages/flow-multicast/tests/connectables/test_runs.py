@@ -1,4 +1,4 @@
-"""What happens in one run of a connectable, in which order; and what is odd about some sources."""
+"""The order of events in one run of a connectable; and the oddities of some sources."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_connect_during_another_connect_returns_a_handle_that_stops_it() -> None
 
 @pytest.mark.checklist("C04", "C22", "C25")
 def test_a_subscriber_that_comes_while_early_ones_are_served_misses_nothing() -> None:
-    """He may come before some of those: no order is promised, but that nobody misses an item."""
+    """It may come before some of those: the order is open, but no subscriber misses an item."""
     order: list[str] = []
     late = TestSubscriber[int](10, on_item=lambda _, n: order.append(f"late {n}"))
 
@@ -397,7 +397,7 @@ def test_a_connection_is_disposed_of_though_its_connectable_is_forgotten() -> No
     assert alive() is None
 
 
-# -- re-entering, and those who come while somebody is slow
+# -- re-entering, and subscribers that come while another one is slow
 
 
 @pytest.mark.checklist("M32", "C39")

@@ -156,7 +156,7 @@ def test_two_that_connect_and_one_that_disconnects(kind: str) -> None:
 @pytest.mark.checklist("C15", "C31")
 @each_kind
 def test_reset_as_a_run_ends_leaves_the_next_run_alone(kind: str) -> None:
-    """reset() frees the place of a run that is over only."""
+    """reset() frees only the place of a run that has ended."""
 
     def body() -> Scenario:
         source = Source()
@@ -322,7 +322,7 @@ def test_a_subscriber_that_connects_during_a_disconnect_is_served_or_disconnecte
             subscriber.assert_rules_kept()
             if subscriber.terminated:
                 subscriber.assert_failure(DisconnectedError)
-                assert source.running == 0 or way == "auto_connect"  # whose run goes on
+                assert source.running == 0 or way == "auto_connect"  # whose run continues
             else:
                 assert source.running == 1
                 source.next(1)

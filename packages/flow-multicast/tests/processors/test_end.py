@@ -1,4 +1,4 @@
-"""How a processor ends: by its upstream, by itself, or because all have left."""
+"""The end of a processor: by its upstream, by itself, or because all have left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a subscriber may expect of direct, behavior, async and replay processors."""
+"""The guarantees of direct, behavior, async and replay processors to a subscriber."""
 
 from __future__ import annotations
 

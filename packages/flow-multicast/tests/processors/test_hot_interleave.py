@@ -250,7 +250,7 @@ def test_a_bad_request_while_the_lines_are_rebuilt_fails_the_right_subscriber() 
         wrong, others = joined(processor, 2), [joined(processor) for _ in range(6)]
         processor.on_next(1)
         for other in others:
-            other.cancel()  # so many that those who are left stand anew for the next item
+            other.cancel()  # enough to rebuild the lines of the others for the next item
 
         def check() -> None:
             processor.on_next(3)

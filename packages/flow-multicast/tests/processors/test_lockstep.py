@@ -429,7 +429,7 @@ def test_requesting_one_by_one_from_within_on_next_does_not_recurse(hidden: bool
 
 
 class Multicast(Publisher[int]):
-    """A flow through a processor of its own for each subscriber, with a second one beside it."""
+    """A flow through a separate processor for each subscriber, with a second one beside it."""
 
     def __init__(self, source: Flow[int], prefetch: int, company: bool) -> None:
         self.source = source

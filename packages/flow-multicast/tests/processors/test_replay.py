@@ -1,4 +1,4 @@
-"""What a `ReplayProcessor` keeps, compared with a list."""
+"""The items that a `ReplayProcessor` keeps, compared with a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How subscribers join, leave, ask wrongly and raise."""
+"""Subscribers that join, leave, make bad requests and raise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LeavesAtOnce(TestSubscriber[int]):
 
 
 class AsksWrongly(TestSubscriber[int]):
-    """Requests nothing, within on_subscribe, and looks whether it is told so in there."""
+    """Requests nothing, within on_subscribe, and notes whether it fails in there."""
 
     told_within = False
 

@@ -1,4 +1,4 @@
-"""One bounded queue, one subscriber: pushed, or polled by whoever fuses with it."""
+"""One bounded queue, one subscriber: pushed, or polled by a subscriber that fuses with it."""
 
 from __future__ import annotations
 
@@ -414,7 +414,7 @@ def test_a_subscriber_that_comes_after_a_cancel_fails() -> None:
 @pytest.mark.checklist("F32")
 @pytest.mark.parametrize("mode", [Fusion.NONE, Fusion.ASYNC, Fusion.ANY])
 def test_items_that_are_sent_during_on_subscribe_arrive(mode: Fusion) -> None:
-    """The signal for it found nobody; the last thing that subscribe does is to signal again."""
+    """The signal for it found no subscriber; the last act of subscribe is to signal again."""
     processor = UnicastProcessor[int]()
 
     class Slow(TestSubscriber[int]):

@@ -1,4 +1,4 @@
-"""What a processor asks of its upstream, how it is fed by hand, and what it does with too much."""
+"""The requests of a processor to its upstream, feeding it by hand, and too many items."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def test_items_that_wait_when_the_upstream_comes_reduce_the_first_request(
     source.subscribe(processor)
     assert source.requested == 4 - waiting
     if source.outstanding:
-        source.next(*range(source.outstanding))  # as much as it may, though nobody takes it
+        source.next(*range(source.outstanding))  # as much as it may, though no subscriber takes it
     subscriber = TestSubscriber[int](0)
     processor.subscribe(subscriber)
     subscriber.request(1)

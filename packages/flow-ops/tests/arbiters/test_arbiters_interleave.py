@@ -216,7 +216,7 @@ def test_a_change_against_a_cancel_leaves_no_source_running() -> None:
 
 @pytest.mark.checklist("P28")
 def test_a_change_against_the_end_of_the_source() -> None:
-    """Whichever comes first."""
+    """The two race: each may come first."""
 
     def body() -> Scenario:
         first, second = TestPublisher[int](), TestPublisher[int]()

@@ -169,7 +169,7 @@ def test_without_bound_both_versions_give_all_items(run: Callable[..., None]) ->
 
 @pytest.mark.checklist("P01", "P02", "P03")
 def test_the_naive_one_gives_30_items_when_20_are_requested() -> None:
-    """What has to fail: the second source is asked for all 20 again."""
+    """A defect that has to be found: the second source is asked for all 20 again."""
     child = Recording()
     child.request(REQUESTED)
     naive(FIRST, SECOND, child)

@@ -1,4 +1,4 @@
-"""What `amb` and `amb_with` give, and what they do with demand, errors and cancel."""
+"""The items of `amb` and `amb_with`; their demand, errors and cancel."""
 
 from __future__ import annotations
 

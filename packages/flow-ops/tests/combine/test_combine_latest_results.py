@@ -1,4 +1,4 @@
-"""What `combine_latest` gives, and what it does with demand, errors and cancel."""
+"""The items of `combine_latest`; its demand, errors and cancel."""
 
 from __future__ import annotations
 

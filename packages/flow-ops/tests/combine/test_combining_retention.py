@@ -1,4 +1,4 @@
-"""What operators over several flows keep alive when they are over: nothing."""
+"""Operators over several flows that have ended keep nothing alive."""
 
 from __future__ import annotations
 

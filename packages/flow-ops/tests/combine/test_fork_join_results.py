@@ -1,4 +1,4 @@
-"""What `fork_join` gives, and what it does with demand, errors and cancel."""
+"""The items of `fork_join`; its demand, errors and cancel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes out of `merge`, `merge_with` and `merge_all`."""
+"""The items of `merge`, `merge_with` and `merge_all`."""
 
 from __future__ import annotations
 

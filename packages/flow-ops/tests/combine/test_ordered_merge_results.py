@@ -1,4 +1,4 @@
-"""What comes out of `ordered_merge`, and where."""
+"""The items of `ordered_merge`, and the threads on which they come."""
 
 from __future__ import annotations
 

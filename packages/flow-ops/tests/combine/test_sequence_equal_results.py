@@ -1,4 +1,4 @@
-"""What `sequence_equal` answers, and what it does with demand, errors and cancel."""
+"""The answers of `sequence_equal`; its demand, errors and cancel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `take_until_other` and `skip_until_other` give; their demand, errors and cancel."""
+"""The items of `take_until_other` and `skip_until_other`; their demand, errors and cancel."""
 
 from __future__ import annotations
 

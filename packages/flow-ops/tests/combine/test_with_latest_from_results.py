@@ -1,4 +1,4 @@
-"""What `with_latest_from` gives, and what it does with demand, errors and cancel."""
+"""The items of `with_latest_from`; its demand, errors and cancel."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def two(make: Callable[..., flow.Flow[Any]], request: int = 10) -> Two:
 
 
 def ended(subscriber: TestSubscriber[Any]) -> Any:
-    """The operator's subscription, which is over and has let everything go."""
+    """The operator's subscription, which has ended and has let everything go."""
     subscription: Any = subscriber.subscription
     assert subscription.over
     assert subscription._downstream is None
@@ -297,7 +297,7 @@ OPERATORS: dict[str, Callable[..., flow.Flow[Any]]] = {
 }
 
 KEEPING = {"zip", "sequence_equal", "ordered_merge", "ordered_merge on an executor"}
-"""Where the item of one flow waits for the other one."""
+"""Operators that let the item of one flow wait for the other flow."""
 
 each = pytest.mark.parametrize("name", OPERATORS)
 

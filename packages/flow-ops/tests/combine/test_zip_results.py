@@ -1,4 +1,4 @@
-"""What comes out of `zip` and `zip_with`, in every form in which a flow can run."""
+"""The items of `zip` and `zip_with`, in every form in which a flow can run."""
 
 from __future__ import annotations
 

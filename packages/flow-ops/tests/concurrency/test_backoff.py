@@ -15,7 +15,7 @@ from flow_testing import VirtualClock
 
 
 class Failing:
-    """Fails for so many times, and notes when it was asked."""
+    """Fails a number of times, and notes when it was asked."""
 
     def __init__(self, clock: VirtualClock, failures: int) -> None:
         self.clock = clock

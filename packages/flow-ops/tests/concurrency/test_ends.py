@@ -1,4 +1,4 @@
-"""Who runs a flow in an event loop goes on when all tasks of the flow are over."""
+"""A task that runs a flow in an event loop continues when all tasks of the flow have ended."""
 
 from __future__ import annotations
 

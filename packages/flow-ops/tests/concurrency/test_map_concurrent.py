@@ -1,4 +1,4 @@
-"""`map_concurrent`: by tasks, by threads of its own, and by those of an executor."""
+"""`map_concurrent`: by tasks, by separate threads, and by those of an executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`map_concurrent` in a running loop, in a given one, and in one of its own."""
+"""`map_concurrent` in a running loop, in a given one, and in a separate one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ USER: ContextVar[str] = ContextVar("user", default="nobody")
 
 
 def in_loop(main: Callable[[], Coroutine[Any, Any, T]], *, debug: bool = True) -> T:
-    """What `main` results in, in time; then no task is left, and no thread."""
+    """Return the result of `main`, in time; then no task is left, and no thread."""
 
     async def whole() -> T:
         result = await asyncio.wait_for(main(), TIMEOUT_S)
@@ -224,7 +224,7 @@ def test_every_form_gives_the_same(concurrency: int) -> None:
         lambda: flow.error(error).pipe(operator),
         [],
         error,
-        # Whoever leaves early finds the error in the hook; some time later, in another form.
+        # A subscriber that leaves early finds the error in the hook; later, in another form.
         only=lambda name: not name.endswith(leaving),
     )
 
@@ -521,7 +521,7 @@ def test_a_task_that_is_cancelled_from_outside_fails_the_flow() -> None:
 
 
 class Connection:
-    """What coroutines await, and what somebody else cancels the first times that it is asked."""
+    """Replies that coroutines await, and of which another task cancels the first ones."""
 
     def __init__(self, breaks: int) -> None:
         self.breaks = breaks

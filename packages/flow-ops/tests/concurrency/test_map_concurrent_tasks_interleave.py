@@ -35,10 +35,10 @@ class Loop:
 
     def __init__(self, *, eager: bool = False) -> None:
         self.eager = eager
-        """Whether tasks begin at once, and end so if they need not wait."""
+        """True if tasks begin at once, and end so if they need not wait."""
         self.ready: deque[Callable[[], object]] = deque()
         self.others = 1
-        """How many threads still have something to do."""
+        """The number of threads that still have something to do."""
         self.timers: list[Timer] = []
 
     def call_later(self, _: float, callback: Callable[[], object]) -> Timer:
@@ -61,7 +61,7 @@ class Loop:
         return task
 
     def run(self) -> None:
-        """Run callbacks until there are none, and nobody is left who could add one."""
+        """Run callbacks until there are none, and no thread is left that could add one."""
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self)  # type: ignore[arg-type]  # it plays one
         try:
@@ -69,12 +69,12 @@ class Loop:
                 if self.ready:
                     self.ready.popleft()()
                 else:
-                    time.sleep(1)  # virtual: until nobody else can go on
+                    time.sleep(1)  # virtual: until no other thread can continue
         finally:
             asyncio._set_running_loop(before)
 
     def beside(self, action: Callable[[], object]) -> Callable[[], None]:
-        """What another thread does."""
+        """Return `action` as the work of another thread."""
 
         def run() -> None:
             action()
@@ -157,7 +157,7 @@ Work = Callable[[int], Coroutine[Any, Any, int]]
 WAYS = pytest.mark.parametrize(
     ("eager", "work"), [(False, later), (True, later), (True, odd_later)]
 )
-"""How tasks begin, and whether they have to wait."""
+"""The ways in which tasks begin, and if they have to wait."""
 
 
 def mapped(

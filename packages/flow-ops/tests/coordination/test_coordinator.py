@@ -1,4 +1,4 @@
-"""What coordinators and their inputs do, in one thread."""
+"""The behaviour of coordinators and their inputs, in one thread."""
 
 from __future__ import annotations
 

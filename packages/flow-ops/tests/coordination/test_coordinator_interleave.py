@@ -775,7 +775,7 @@ def test_a_downstream_that_acts_in_on_next_against_the_other_source(what: str) -
 
 
 class Silent(Publisher[int]):
-    """Gives a subscription when it is told to."""
+    """Gives a subscription when the test says so."""
 
     def __init__(self) -> None:
         self.subscriber: Any = None

@@ -1,4 +1,4 @@
-"""What an operator subscribes to later, on whatever thread, is at home where its subscriber is."""
+"""A flow that an operator subscribes to later, on any thread, has the home of its subscriber."""
 
 from __future__ import annotations
 

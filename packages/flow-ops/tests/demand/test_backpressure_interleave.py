@@ -289,7 +289,7 @@ def test_an_overflow_against_a_cancel() -> None:
 
 
 def test_a_requested_item_is_not_a_surplus_when_the_flow_is_cut_short() -> None:
-    """A bad request is told as what it is, though an item comes meanwhile."""
+    """A bad request fails as such, though an item comes meanwhile."""
 
     def body() -> Scenario:
         source = TestPublisher[int]()

@@ -1,4 +1,4 @@
-"""What the back-pressure operators give, item by item."""
+"""The items of the back-pressure operators, one by one."""
 
 from __future__ import annotations
 

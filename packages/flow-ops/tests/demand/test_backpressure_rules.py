@@ -1,4 +1,4 @@
-"""The rules behind sources that break them, and what is left when a flow is over: nothing."""
+"""The rules behind sources that break them; and nothing is left when a flow has ended."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_it_keeps_the_rules_behind_a_bad_source(name: str, bad: BadSource) -> No
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
 def test_it_lets_go_of_everything(name: str, ending: Ending) -> None:
     if ending.name == "completed, one by one" and name in FAILING:
-        return  # it fails: there is no room for so many
+        return  # it fails: there is not room for all of them
     capacity: dict[str, Any] = {
         "buffer": lambda: on_backpressure_buffer(9),
         "buffer, timed": lambda: on_backpressure_buffer(9, timeout=1, clock=VirtualClock()),

@@ -1,4 +1,4 @@
-"""Groups and windows under every schedule within the bound: nothing is lost, and nobody hangs."""
+"""Groups and windows under every schedule within the bound: nothing is lost, no thread hangs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MODULES = ("flow_core.serial", "flow_ops.group", "flow_ops.coordination", __name
 
 
 GROUP = ("flow_core.serial", "flow_ops.group", __name__)
-"""Without the coordinator, which has tests of its own, where there would be too many schedules."""
+"""Without the coordinator, which has separate tests, where there would be too many schedules."""
 
 
 def exhaust(
@@ -99,7 +99,7 @@ def test_items_against_requests_of_a_group(fusion: Fusion) -> None:
 def test_with_a_prefetch_of_one_consumption_and_the_next_item_never_miss_one_another(
     fusion: Fusion,
 ) -> None:
-    """Who receives the last item that was requested, against who consumes it."""
+    """The thread that receives the last requested item, against the one that consumes it."""
 
     def body() -> Scenario:
         grouped = Grouped(prefetch=2)
@@ -165,7 +165,7 @@ def test_a_request_against_a_cancel_of_a_group_loses_no_credit(fusion: Fusion) -
 
 
 class Held:
-    """Who holds the groups of even and odd items, and reads none."""
+    """A subscriber that holds the groups of even and odd items, and reads none."""
 
     def __init__(self, prefetch: int) -> None:
         self._clock = home_clock(None, None)
@@ -413,7 +413,7 @@ def test_a_bad_request_of_a_group_against_an_item(fusion: Fusion) -> None:
 
 @FORMS
 def test_the_upstream_continues_when_two_threads_consume_two_groups(fusion: Fusion) -> None:
-    """What the two have consumed is added up, however they race for it."""
+    """The items that the two have consumed are added up, however they race for them."""
 
     def body() -> Scenario:
         grouped = Grouped(prefetch=2)

@@ -1,4 +1,4 @@
-"""What `group_by` gives: the items of each key, in order."""
+"""The groups of `group_by`: the items of each key, in order."""
 
 from __future__ import annotations
 

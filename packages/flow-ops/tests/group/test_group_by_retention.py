@@ -1,4 +1,4 @@
-"""What groups, windows and buffers keep alive when the flow is over: nothing."""
+"""Groups, windows and buffers keep nothing alive when the flow has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups and windows that nobody reads: their items count for nothing, or the flow says so."""
+"""Groups and windows that are not read: their items count for nothing, or the flow says so."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_flow_whose_parts_are_all_dropped_ends_with_its_downstream() -> None:
     source.assert_cancelled()
 
 
-# -- parts that somebody holds
+# -- parts that are held
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What windows and buffers hold, when they begin and end."""
+"""The items of windows and buffers; when they begin and end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Windows = flow.Flow[flow.Flow[Any]]
 
 
 class Seen:
-    """All windows of a flow, each with a subscriber of its own."""
+    """All windows of a flow, each with a separate subscriber."""
 
     def __init__(self, windows: flow.Flow[Any], demand: int = 1_000_000) -> None:
         self.windows: list[TestSubscriber[Any]] = []
@@ -125,7 +125,7 @@ def test_an_item_of_two_windows_is_requested_again_when_both_have_consumed_it() 
     one.request(2)
     source.assert_requests(2, 1)
     two.request(1)
-    source.assert_requests(2, 1)  # one is to come: nobody waits for the other
+    source.assert_requests(2, 1)  # one is to come: no subscriber waits for the other
     source.next(2)
     source.assert_requests(2, 1, 1)
     one.assert_result(0, 1)

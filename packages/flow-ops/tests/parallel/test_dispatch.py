@@ -1,4 +1,4 @@
-"""Who gets an item: the next rail that has demand."""
+"""The next rail that has demand gets an item."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flow_testing import (
 def dealt(
     source: Publisher[int], *requests: int, prefetch: int = 8, kind: Any = TestSubscriber
 ) -> list[TestSubscriber[int]]:
-    """The subscribers of all rails, each of which requests so many."""
+    """Return the subscribers of all rails, each with its own request."""
     dispatcher = Dispatcher(source, len(requests), prefetch, "parallel")
     subscribers = [kind(request) for request in requests]
     for subscriber in subscribers:

@@ -1,4 +1,4 @@
-"""What rails, pools of processes and coroutines do behind a source that breaks the rules."""
+"""Rails, pools of processes and coroutines behind a source that breaks the rules."""
 
 from __future__ import annotations
 

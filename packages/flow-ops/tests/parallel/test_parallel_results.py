@@ -1,4 +1,4 @@
-"""What comes out of rails: every item once, whatever the rails do."""
+"""The items of rails: each comes once, whatever the rails do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rails keep alive when the flow is over: nothing."""
+"""Rails keep nothing alive when the flow has ended."""
 
 from __future__ import annotations
 

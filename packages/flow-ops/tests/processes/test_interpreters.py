@@ -1,4 +1,4 @@
-"""`on_processes` and rails on a pool of interpreters, in scripts of their own."""
+"""`on_processes` and rails on a pool of interpreters, in separate scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of this folder share: they run with all operators and sources.
+"""Fixtures that the tests of this folder share: they run with all operators and sources.
 
 A test that takes ``case`` runs with each that needs no process and no event loop.
 """
@@ -20,7 +20,7 @@ from flow_ops.testing import OPERATOR_CASES
 from flow_testing import OperatorCase, TestSubscriber
 
 CASES = [case for case in OPERATOR_CASES if case.kinds.isdisjoint(("loop", "processes"))]
-"""Those in loops and processes have tests of their own."""
+"""Those in loops and processes have separate tests."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -49,7 +49,7 @@ def _two_levels(other: Flow[Any]) -> Callable[[int], Flow[Any]]:
 
 
 ITEMS = 2
-"""How many items the first flow has; the second has one."""
+"""The number of items of the first flow; the second has one."""
 OTHERS = 10
 """The first item of the second flow."""
 JOINED: dict[str, Made] = {
@@ -117,7 +117,7 @@ JOINED: dict[str, Made] = {
 
 @pytest.fixture(params=sorted(JOINED))
 def joined(request: pytest.FixtureRequest) -> Made:
-    """What makes one flow of two."""
+    """A function that makes one flow of two."""
     return JOINED[request.param]
 
 
@@ -180,7 +180,7 @@ class Sending:
 
 
 class TwoFlows:
-    """Two flows that are told when to send, an operator that joins them, and who listens."""
+    """Two flows that send when the test says so, an operator that joins them, and a subscriber."""
 
     def __init__(self, make: Made, request: int = 20) -> None:
         self.up = Sending(0, ITEMS)
@@ -205,7 +205,7 @@ class TwoFlows:
 
 @pytest.fixture(params=JOINED)
 def make(request: pytest.FixtureRequest) -> Callable[..., TwoFlows]:
-    """How two flows are joined, with each operator that listens to a second one."""
+    """A way to join two flows, with each operator that listens to a second one."""
     return partial(TwoFlows, JOINED[request.param])
 
 

@@ -1,7 +1,7 @@
 """Each operator under every schedule, within one preemption fewer than other tests have.
 
-What is true under every interleaving is proved of what operators are made of. This is for the state
-that each one has of its own: nobody can forget to look whether it is touched too early.
+The parts of operators are proved under every interleaving. These tests are for the state
+that each operator adds: no test can forget to look whether it is touched too early.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def exhaust(body: Body) -> None:
 
 
 class Run:
-    """An operator behind a source that is told what to send."""
+    """An operator behind a source that sends what the test says."""
 
     def __init__(self, case: OperatorCase, request: int = 0) -> None:
         self.clock = VirtualClock()
@@ -70,18 +70,18 @@ class Run:
             source.complete()
 
     def fail(self, error: BaseException) -> None:
-        """Send `error`, unless all is over or nobody has subscribed yet."""
+        """Send `error`, unless all has ended or there is no subscriber yet."""
         if self.source.subscribed and not self.source.terminated:
             self.source.error(error)
 
     def ask_badly(self) -> None:
         """Request no item, as soon as there is a subscription."""
         while (subscription := self.subscriber._subscription) is None:
-            time.sleep(1)  # virtual: until nobody else can go on
+            time.sleep(1)  # virtual: until no other thread can continue
         subscription.request(0)
 
     def send_the_rest(self) -> None:
-        self._explored = False  # no thread goes on when the check is over
+        self._explored = False  # no thread continues when the check has ended
         for _ in range(ITEMS + 1):
             self.clock.advance_by(9)
             if not self.source.cancelled:
@@ -90,12 +90,12 @@ class Run:
 
 
 def certain(case: OperatorCase) -> bool:
-    """Whether it gives the same items each time."""
+    """Return whether it gives the same items each time."""
     return UNCERTAIN.isdisjoint(case.kinds) and case.registered not in CUT_BY_TIME
 
 
 def alone(case: OperatorCase) -> list[Any]:
-    """What it gives in one thread."""
+    """Return the items that it gives in one thread."""
     clock = VirtualClock()
     subscriber = TestSubscriber[Any]()
     made = case.apply(flow.range(ITEMS), Surroundings(lambda task: task(), clock))

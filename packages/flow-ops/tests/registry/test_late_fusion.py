@@ -13,7 +13,7 @@ from flow_testing import OperatorCase, Surroundings, TestSubscriber, VirtualCloc
 
 
 class Keeping(TestSubscriber[Any]):
-    """Keeps its subscription, and asks for fusion as often as it is told to."""
+    """Keeps its subscription, and asks for fusion the given number of times."""
 
     def __init__(self, asks: int = 0) -> None:
         super().__init__(0)

@@ -151,7 +151,7 @@ ELSEWHERE = {
 
 
 def records() -> dict[str, Any]:
-    """What flow-core and flow-ops register, by name."""
+    """The operators and sources that flow-core and flow-ops register, by name."""
     plugins = (_builtin, _plugin)
     return {
         record.name: record

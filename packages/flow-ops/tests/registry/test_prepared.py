@@ -1,4 +1,4 @@
-"""What was prepared gives what the same operators give when they are put together anew."""
+"""A prepared flow gives the same items as its operators when they are assembled again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flow_testing import OperatorCase, Surroundings, TestSubscriber, VirtualCloc
 
 ITEMS = [3, 1, 2, 2, 5, 0, 4, 4]
 ELSEWHERE = "which does not begin at its argument"
-"""What is said of functions of several flows, and of cases that make the input one of their own."""
+"""The error of functions of several flows, and of cases that replace the input."""
 
 
 def inline(task: Any) -> None:

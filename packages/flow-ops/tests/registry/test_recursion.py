@@ -15,7 +15,7 @@ from flow_testing import OperatorCase, Surroundings, TestSubscriber, VirtualCloc
 ENDS = 100_000
 """Flows that complete, or fail, one after the other."""
 DEPTH = 10_000
-"""How deep flows are within flows."""
+"""The depth of flows within flows."""
 FEW = 3_000
 """Items that are requested one by one, from within on_next: three times the stack's height."""
 
@@ -41,7 +41,7 @@ def counted(times: int) -> Callable[..., bool]:
 
 
 def retried(times: int) -> Flow[int]:
-    """Fails so many times, then gives an item."""
+    """Fails a number of times, then gives an item."""
     ended = counted(times)
 
     def attempt() -> int:

@@ -45,7 +45,7 @@ def nested(case: OperatorCase, upstream: Flow[Any], at: Any, depth: int = DEEP) 
 def ends_of(
     made: Flow[Any], clock: VirtualClock, wait_s: float = 0
 ) -> tuple[list[BaseException | None], BaseException | None]:
-    """What the subscriber was told of the end, and what whoever has called it was."""
+    """Return the ends that the subscriber got, and the error that was raised to the caller."""
     ends: list[BaseException | None] = []
     ended = threading.Event()
 
@@ -84,7 +84,7 @@ def test_an_operator_nested_deep_ends_or_raises(case: OperatorCase, hidden: bool
 def test_on_a_worker_the_subscriber_hears_of_it(
     case: OperatorCase, workers: ThreadPoolExecutor, where: str
 ) -> None:
-    """Nobody waits for what is raised there."""
+    """No thread waits for an error that is raised there."""
     if str(case) in SLOW:
         return
     clock = VirtualClock()

@@ -31,9 +31,9 @@ MODULES: Final = (
     "flow_core.subscribers",
     "flow_ops",
 )
-"""Where signals go; what puts flows together is left out."""
+"""The modules through which signals go; those that assemble flows are left out."""
 HANGS_S: Final = 2.0
-"""How long something that is known to hang is waited for, twice."""
+"""The time to wait, twice, for a call that is known to hang."""
 UNCERTAIN: Final = frozenset(("endless", "selective", "closing"))
 """Kinds of operators of which it depends on demand and time what they give."""
 CUT_BY_TIME: Final = frozenset(("take_with_time", "take_until_with_time"))
@@ -52,8 +52,8 @@ KNOWN: Final = {
     "StageSubscriber": ("timestamp", "request", "adds up requests; the subscription"),
     "Unicast": ("batch", "request", "adds up requests; who subscribes"),
 }
-"""Whose locks may be waited for by the thread that holds them: a case and a call for which that
-happens, and what is guarded. Whoever mends one takes it out."""
+"""Owners of locks that the thread that holds them may wait for: a case and a call for which that
+happens, and what is guarded. A fix of one takes it out."""
 
 
 class WaitsForItselfError(BaseException):
@@ -113,18 +113,18 @@ def watch_locks(monkeypatch: pytest.MonkeyPatch, *, hangs: str = "") -> list[str
 
 
 class Source:
-    """A publisher that is told when to send what was requested, and holds no lock."""
+    """A publisher that sends requested items when the test says so, and holds no lock."""
 
     def __init__(self) -> None:
         self.subscriber: Any = None
         self.requests: list[int] = []
         self.sent = 0
         self.over = True
-        """It has ended, or was cancelled, or nobody has subscribed."""
+        """It has ended, or was cancelled, or has no subscriber."""
 
     def subscribe(self, subscriber: Any, /) -> None:
         self.subscriber = subscriber
-        self.requests = [self.sent]  # so many it has had
+        self.requests = [self.sent]  # the number it has had
         self.over = False
         subscriber.on_subscribe(self)
 
@@ -177,7 +177,7 @@ class Run:
 
     @property
     def certain(self) -> bool:
-        """Whether it gives the same items each time."""
+        """Return whether it gives the same items each time."""
         return UNCERTAIN.isdisjoint(self.case.kinds) and self.case.registered not in CUT_BY_TIME
 
     def check_request(self, expected: list[Any]) -> None:
@@ -203,13 +203,13 @@ class Run:
 
 
 def distinct(items: list[Any]) -> bool:
-    """Whether each of `items`, or of the lists in it, is there once."""
+    """Return whether each of `items`, or of the lists in it, is there once."""
     flat = [repr(one) for item in items for one in (item if isinstance(item, list) else [item])]
     return len(flat) == len(set(flat))
 
 
 def alone(case: OperatorCase) -> list[Any]:
-    """What it gives if nothing comes in between."""
+    """Return the items that it gives if nothing comes in between."""
     run = Run(case)
     run.subscribe()
     run.feed()
@@ -217,7 +217,7 @@ def alone(case: OperatorCase) -> list[Any]:
 
 
 CALLS: Final = ("request", "cancel", "early cancel")
-"""What comes in; an early one while it is being subscribed."""
+"""Calls that come in between; an early one comes during subscribe."""
 
 
 def reentry(case: OperatorCase, call: str, expected: list[Any]) -> Reentry:

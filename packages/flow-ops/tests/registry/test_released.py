@@ -1,4 +1,4 @@
-"""A flow that is over lets go of everything, by reference counting alone."""
+"""A flow that has ended lets go of everything, by reference counting alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def inline(task: Any) -> None:
 
 @contextmanager
 def garbage() -> Iterator[list[object]]:
-    """What only the garbage collector would find of flows."""
+    """Return the objects of flows that only the garbage collector would find."""
     gc.collect(0)
     gc.freeze()  # to look at nothing else
     gc.disable()

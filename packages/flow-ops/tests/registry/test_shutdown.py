@@ -62,7 +62,7 @@ def test_shut_down_before_it_is_subscribed(on_executor: OperatorCase, dropped: A
 def test_shut_down_while_it_runs(
     on_executor: OperatorCase, refusing: Any, dropped: Any, signal: str
 ) -> None:
-    """It fails once, or goes on where it needs the executor no more; the source is cancelled."""
+    """It fails once, or continues where it needs the executor no more; the source is cancelled."""
     source = TestPublisher[int]()
     subscriber = TestSubscriber[Any](1)
     made = on_executor.apply(flow.Flow(source), Surroundings(refusing, VirtualClock()))

@@ -61,10 +61,10 @@ SEED = int(os.environ.get("FLOW_SOAK_SEED", "0")) or time.time_ns() % 1_000_000
 ONLY = os.environ.get("FLOW_SOAK_ROUND")
 THREADS = 8
 WAIT_S = 60
-"""How long a flow that has all it needs may take to end on a machine that is busy."""
+"""The time that a flow that has all it needs may take to end on a busy machine."""
 MOST = 12
-"""How many failures to wait for."""
-# Before it is looked at what is there: it keeps some objects of its own.
+"""The number of failures to wait for."""
+# Before the objects are counted: it keeps some of them itself.
 MULTICAST: Any = (
     importlib.import_module("flow_multicast")
     if importlib.util.find_spec("flow_multicast") is not None
@@ -92,7 +92,7 @@ REORDER = frozenset(
     ("group_by", "group_by, each item a group", "group_by_until", "parallel", "parallel, run_on")
 )
 BY_POSITION = frozenset(("window_with_count, overlapping",))
-"""What they give depends on the order of what they get."""
+"""Operators with results that depend on the order of the items."""
 OVERFLOW = frozenset(
     (
         "batch",
@@ -238,7 +238,7 @@ class Stranger:
 
 
 class PlannedError(Exception):
-    """What a source here fails with."""
+    """The error of a source that fails here."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ class Drawn:
 
     @property
     def fails(self) -> bool:
-        """Whether the source fails, in the middle."""
+        """True if the source fails, in the middle."""
         return self.kind == 2 and self.count > 0
 
     @property
@@ -274,7 +274,7 @@ class Drawn:
 
     @property
     def certain(self) -> bool:
-        """Whether it gives the same items each time."""
+        """Return whether it gives the same items each time."""
         return all(
             name in CERTAIN or (name not in CUT_BY_TIME and LOSSY.isdisjoint(case.kinds))
             for (case, _), name in zip(self.steps, self.names, strict=True)
@@ -294,7 +294,7 @@ class Drawn:
         return made
 
     def may_fail_with(self, error: BaseException, *, asked_badly: bool) -> bool:
-        """Whether `error` is one that is due.
+        """Return whether `error` is one that is due.
 
         Args:
             asked_badly: whether there was a request for less than one item.
@@ -316,7 +316,7 @@ def _as_number(item: Any) -> int:
 
 
 def _number_in(item: Any) -> int:
-    """What came from the upstream. What it is paired with depends on the order."""
+    """Return the number from the upstream. Its partner in a pair depends on the order."""
     return item if isinstance(item, int) else next(n for n in item if isinstance(n, int))
 
 
@@ -325,7 +325,7 @@ def _of_bad_request(error: BaseException) -> bool:
 
 
 def difference(got: list[int], alone: list[int], *, completed: bool, in_order: bool) -> str:
-    """What came, against what the same pipeline gives alone; empty if all is well.
+    """Compare the items with those of the same pipeline alone; empty if all is well.
 
     Args:
         completed: whether all has to be there. Otherwise some of it may be missing: the last ones
@@ -344,7 +344,7 @@ def difference(got: list[int], alone: list[int], *, completed: bool, in_order: b
 
 
 class Soak:
-    """Runs random pipelines until time is over."""
+    """Runs random pipelines until the time has passed."""
 
     def __init__(self, cases: Any) -> None:
         self.cases = [case for case in cases if case.name not in UNFIT]
@@ -387,9 +387,9 @@ class Soak:
         return drawn.flow(self.source(drawn), self.at)
 
     def alone(self, drawn: Drawn) -> list[int]:
-        """What the pipeline gives alone, if its source does not fail after its items.
+        """Return the items of the pipeline alone, if its source does not fail after its items.
 
-        In one thread, but for the clock's, which looks after groups that nobody seems to read.
+        In one thread, but for the clock's, which looks after groups that seem to be unread.
         """
         clock = VirtualClock()
         at = type(self.at)(lambda task: task(), clock, self.at.period_s)
@@ -539,7 +539,7 @@ class Soak:
         connect: Callable[[], object],
         chance: random.Random,
     ) -> None:
-        """Who has subscribed before it runs gets each item once, whoever comes and goes."""
+        """Check that early subscribers get each item once, while others come and go."""
         stable = [TestSubscriber[int](chance.choice((0, 1, 50))) for _ in range(stay)]
         for subscriber in stable:
             made.subscribe(Foreign(subscriber) if chance.random() < 0.3 else subscriber)
@@ -612,7 +612,7 @@ class Soak:
     # -- workers
 
     def worked(self, seed: str, what: str, once: Callable[[random.Random], object]) -> None:
-        """One run; if it fails, it is told with all that is needed to do it again."""
+        """One run; if it fails, it is reported with all that is needed to do it again."""
         chance = random.Random(seed)
         self.of_thread.chance = random.Random(seed)
         state = chance.getstate()
@@ -675,7 +675,7 @@ async def _same(item: Any) -> Any:
 
 
 def living() -> list[object]:
-    """What of flows is still there."""
+    """Return the objects of flows that are still there."""
     gc.collect()
     return [one for one in gc.get_objects() if isinstance(one, (SerialDrain, Input))]
 
@@ -858,7 +858,7 @@ PLANTED: dict[str, tuple[Callable[[Flow[int]], Flow[int]], str]] = {
         "MissingBackpressureError",
     ),
 }
-"""What an operator may do wrong, and what is said of it."""
+"""Defects of an operator, and the text that reports each."""
 
 
 @pytest.mark.parametrize("what", PLANTED)

@@ -1,4 +1,4 @@
-"""Whoever waits is told: the end comes, whatever fails around an operator.
+"""Each waiting subscriber gets the end, whatever fails around an operator.
 
 Each operator meets each of five hazards. The end comes, the source is cancelled, what was raised
 is in no one's way, and no timer and no thread is left. An operator that is registered is in this
@@ -31,7 +31,7 @@ from flow_testing import (
 )
 
 FEW = 9
-"""How many items a source sends."""
+"""The number of items that a source sends."""
 
 
 def inline(task: Any) -> None:
@@ -152,7 +152,7 @@ def test_the_hook_of_dropped_items_raises(case: OperatorCase, leave: str) -> Non
 
 
 class Failing(Clock):
-    """A clock that takes so many tasks, and no more.
+    """A clock that takes a number of tasks, and no more.
 
     Args:
         takes: how many.
@@ -198,7 +198,7 @@ def test_the_clock_takes_no_more_tasks(case: OperatorCase, dropped: Any, takes: 
 
 
 class Once:
-    """An executor that takes so many tasks, which run when the test says so, and no more."""
+    """An executor that takes a number of tasks, which run when the test says so, and no more."""
 
     def __init__(self, takes: int) -> None:
         self.takes = takes

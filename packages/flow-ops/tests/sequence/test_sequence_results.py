@@ -1,4 +1,4 @@
-"""What comes out of the operators that run one flow after another, in every form of running."""
+"""The items of operators that run one flow after another, in every form in which they can run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MANY = 10**5
 
 
 def failing(times: int, item: int = 0) -> Flow[int]:
-    """Gives `item`, and fails, so many times; then completes."""
+    """Gives `item`, and fails, a number of times; then completes."""
     left = [times]
 
     def attempt() -> Flow[int]:
@@ -207,7 +207,7 @@ def test_flows_on_other_threads_follow_one_another(worker_runs: int) -> None:
 
 
 def test_no_operator_forwards_the_upstreams_subscription() -> None:
-    """Whoever polled past it would miss what it adds (F35)."""
+    """A subscriber that polled past it would miss the items that it adds (F35)."""
     for form, expected in FORMS.values():
         subscriber: TestSubscriber[Any] = TestSubscriber(fusion=Fusion.ANY)
         form(flow.range).subscribe(subscriber)

@@ -1,4 +1,4 @@
-"""observe_on: back-pressure, the bounded queue, and amounts that are no demand."""
+"""observe_on: back-pressure, the bounded queue, and amounts that are not demand."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_rejection_during_the_flow_cancels_the_upstream_and_suppresses_the_res
     assert isinstance(seen.error, RejectedExecutionError)
     assert seen.error.__cause__ is steps.refuses
     assert source.cancels == 1
-    # A source that does not listen goes on; nothing of that arrives.
+    # A source that does not listen continues; nothing of that arrives.
     source.send(3)
     source.fail(late := ValueError())
     source.complete()

@@ -265,7 +265,7 @@ class Explored:
         self._steps = steps
         self._paths: dict[tuple[tuple[str, Any], ...], tuple[int, int]] = {}
         self.lost: list[State] = []
-        """Nobody is at work, the flow is cancelled, and a task still waits to be started."""
+        """No thread is at work, the flow is cancelled, and a task still waits to be started."""
         self.kept: list[State] = []
         """All has ended, and the queue still holds an item, or the flow the handle of a task."""
         self.double: list[State] = []

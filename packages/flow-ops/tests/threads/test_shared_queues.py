@@ -454,7 +454,7 @@ def test_with_a_shared_queue_no_other_queue_is_made(place, record, queues):
 
 @pytest.mark.checklist("F39")
 def test_user_code_between_two_boundaries_stays_on_the_first_ones_thread(record):
-    """What calls the user's functions refuses to be polled across the second boundary."""
+    """A stage that calls the user's functions refuses to be polled across the second boundary."""
     threads = {"first": set(), "second": set(), "third": set()}
 
     def note(where):

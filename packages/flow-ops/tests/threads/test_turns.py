@@ -1,4 +1,4 @@
-"""observe_on: a task gives its thread back though items wait, and another one goes on."""
+"""observe_on: a task gives its thread back though items wait, and another one continues."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ observing = sys.modules["flow_ops.threads.observe_on"]
 
 @pytest.fixture
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task is over as soon as it looks at the time."""
+    """A task ends as soon as it looks at the time."""
     monkeypatch.setattr(observing, "_TURN_S", 0.0)
 
 

@@ -45,7 +45,7 @@ class _Waiting(Disposable):
 
 
 class HastyClock(Clock):
-    """Virtual time on a thread of its own: it jumps to the next task as soon as there is one."""
+    """Virtual time on a separate thread: it jumps to the next task as soon as there is one."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -110,7 +110,7 @@ def hasty() -> Iterator[HastyClock]:
 
 
 class RefusingClock(Clock):
-    """Takes no task, or only so many."""
+    """Takes no task, or only a number of them."""
 
     def __init__(self, takes: int = 0) -> None:
         self.time = VirtualClock()

@@ -1,4 +1,4 @@
-"""Which clock an operator that waits has: its own, that of a test, of the loop, of the process."""
+"""The clock of an operator that waits: its own, that of a test, of the loop, of the process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flow_ops import TimeInterval, Timestamped
 from flow_testing import TIMEOUT_S, TestSubscriber, VirtualClock
 
 HOUR_S = 3600.0
-"""Nobody waits that long: the time of the clock has to be another one than that of the process."""
+"""No test waits that long: the time of the clock has to be another one than that of the process."""
 
 Made = Callable[[flow.Flow[int]], flow.Flow[Any]]
 
@@ -152,7 +152,7 @@ def run(main: Any) -> Any:
 
 @pytest.fixture
 def process_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever schedules with the clock of the process fails."""
+    """Fail each task that is scheduled with the clock of the process."""
     for name in ("schedule", "schedule_periodically"):
         monkeypatch.delattr(SystemClock, name)
 

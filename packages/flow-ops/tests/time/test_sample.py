@@ -222,7 +222,7 @@ def test_throttle_latest_fails_at_once(clock):
     assert_marbles(made, "a---#", clock=clock)
 
 
-# -- all that give items at times of their own: demand, cancel, overload
+# -- all that give items at their own times: demand, cancel, overload
 
 
 LOSSY = {
@@ -333,7 +333,7 @@ def test_the_last_item_of_a_fast_source_comes(clock, name):
 
 @each
 def test_a_slow_downstream_makes_nothing_pile_up(name):
-    """What comes while the downstream is at work is as good as dropped, and not queued."""
+    """An item that comes while the downstream is at work is as good as dropped, and not queued."""
     clock = VirtualClock()
     source = TestPublisher()
     alive = []

@@ -1,4 +1,4 @@
-"""What is true of everything that has a clock: how it ends, and what is left then."""
+"""The end of every operator and source that has a clock, and what is left then."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def test_an_item_against_the_flow_of_the_selector() -> None:
     exhaust(body, {"late", "item"})
 
 
-# -- items at times of their own
+# -- items at their own times
 
 
 def test_an_item_against_the_timer_of_debounce() -> None:
@@ -482,7 +482,7 @@ def test_a_request_against_the_timer() -> None:
 
 @pytest.mark.parametrize("name", ["interval", "timeout"])
 def test_a_subscription_against_a_cancel_leaves_no_timer(name: str) -> None:
-    """The timer is made with the permit, so that whoever closes sees it."""
+    """The timer is made with the permit, so that a thread that closes sees it."""
 
     def body() -> Scenario:
         clock = VirtualClock()

@@ -1,4 +1,4 @@
-"""Wherever an operator takes seconds, it takes a timedelta, too."""
+"""An operator that takes seconds takes a timedelta, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits, tries again and runs coroutines, in one virtual time."""
+"""Operators that wait, retry and run coroutines, in one virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `concat_map` agrees on with its upstream, and what it says of itself."""
+"""The fusion of `concat_map` with its upstream, and what it says of itself."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_an_upstream_that_refuses_is_requested():
 
 @pytest.mark.checklist("F39")
 def test_user_code_of_an_asynchronous_upstream_keeps_its_thread():
-    """Inner flows end on a thread of their own; the upstream's map does not move there."""
+    """Inner flows end on a separate thread; the upstream's map does not move there."""
     threads = set()
     with (
         ThreadPoolExecutor(1) as outer,

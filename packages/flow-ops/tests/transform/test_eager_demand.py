@@ -1,4 +1,4 @@
-"""What `concat_map_eager` requests, how it fails, and how it stops."""
+"""The requests of `concat_map_eager`; its failures and cancel."""
 
 from __future__ import annotations
 

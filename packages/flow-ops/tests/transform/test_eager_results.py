@@ -1,4 +1,4 @@
-"""What comes out of `concat_map_eager`, in every form in which a flow can run."""
+"""The items of `concat_map_eager`, in every form in which a flow can run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `expand` walks a tree, breadth first and depth first."""
+"""`expand` walks a tree, breadth first and depth first."""
 
 from __future__ import annotations
 

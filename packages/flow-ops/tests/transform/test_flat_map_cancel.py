@@ -1,4 +1,4 @@
-"""How `flat_map` stops, what it keeps then, and how deep it may be."""
+"""The cancel of `flat_map`, what it keeps then, and how deep it may be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `flat_map` requests, of its upstream and of the inner flows, and what it keeps."""
+"""The requests of `flat_map`, to its upstream and to the inner flows, and what it keeps."""
 
 from __future__ import annotations
 

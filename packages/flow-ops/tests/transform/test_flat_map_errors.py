@@ -1,4 +1,4 @@
-"""How `flat_map` fails: at once, or when everything has ended."""
+"""`flat_map` fails at once, or when everything has ended."""
 
 from __future__ import annotations
 

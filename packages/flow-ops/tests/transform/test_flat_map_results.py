@@ -1,4 +1,4 @@
-"""What comes out of `flat_map`, in every form in which a flow can run."""
+"""The items of `flat_map`, in every form in which a flow can run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may follow what in the description of a repository."""
+"""The order of calls in the description of a repository."""
 
 from __future__ import annotations
 

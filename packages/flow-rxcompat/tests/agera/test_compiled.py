@@ -1,4 +1,4 @@
-"""How a compiled repository runs its flow."""
+"""The runs of the flow of a compiled repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Agera promises holds on every kind of loop."""
+"""The promises of Agera hold on every kind of loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flow_rxcompat.agera import (
 from flow_testing import Drops
 
 Script = Callable[[], Iterator[None]]
-"""Runs on the loop; what was posted is done when it goes on after a ``yield``."""
+"""Runs on the loop; posted messages are done when it continues after a ``yield``."""
 
 TURNS = 8
 """Enough for an update, the call it makes, the flow that this starts, and its end."""
@@ -212,7 +212,7 @@ def test_an_error_of_an_updatable_goes_to_the_handler_of_the_loop(drops: Drops) 
         source.add_updatable(lambda: others.append(1))
         source.update()
         yield
-        assert others == [1]  # it is a message of its own
+        assert others == [1]  # it is a separate message
 
     async def main() -> None:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Where updates are delivered."""
+"""The loops on which updates are delivered."""
 
 from __future__ import annotations
 

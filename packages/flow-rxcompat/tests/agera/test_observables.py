@@ -1,4 +1,4 @@
-"""Observables: who is told, when, and on which loop. As the Agera code does when it is run."""
+"""Observables: which updatables are notified, when and on which loop, as by the Agera code."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Careless(ObservableBase[int]):
 
 
 class ThreadPerAction(SchedulerBase):
-    """Runs each action in a thread of its own, one of the explorer's."""
+    """Runs each action in a separate thread, one of the explorer's."""
 
     now = schedule_relative = schedule_absolute = to_seconds = to_datetime = to_timedelta = None
 
@@ -174,7 +174,7 @@ def test_disposing_against_an_end_cancels_or_ends() -> None:
         feed = direct(publisher, seen)
 
         def check() -> None:
-            # In between, neither: the source has ended, and nobody listens any more.
+            # In between, neither: the source has ended, and no subscriber listens any more.
             assert (publisher.cancels, seen.signals) in [(1, []), (0, ["end"]), (0, [])]
 
         return Scenario(publisher.complete, feed.dispose, check=check)

@@ -1,4 +1,4 @@
-"""A bridge that is over lets go of its subscriber, its items and its chain."""
+"""A bridge that has ended lets go of its subscriber, its items and its chain."""
 
 from __future__ import annotations
 

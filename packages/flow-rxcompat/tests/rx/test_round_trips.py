@@ -1,4 +1,4 @@
-"""What goes to the other library and comes back is what it was; and pipelines of what both have."""
+"""A flow that goes to the other library and back is the same; and pipelines of both."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ steps = st.one_of(
 
 
 def ran(pipeline: Flow[Any] | Observable[Any]) -> tuple[list[Any], object]:
-    """What came, and how it ended: with an error of which class."""
+    """Return the items, and the end: the class of the error, or "end"."""
     seen: list[Any] = []
     ends: list[object] = []
     pipeline.subscribe(

@@ -30,7 +30,7 @@ class Executor:
 
 
 class Heard:
-    """What an observable says."""
+    """The signals of an observable."""
 
     def __init__(self, observable: Observable) -> None:
         self.signals: list[object] = []

@@ -107,7 +107,7 @@ class TestStages(Signals):
 
 
 class Values(Publisher[int]):
-    """The values of a repository that has had so many of them."""
+    """The values of a repository that has had a number of them."""
 
     def __init__(self, count: int) -> None:
         self.count = count
