@@ -149,7 +149,7 @@ ENDS = (to_the_end, cancelled, timed_out, left, disposed)
 
 
 class Forsaken:
-    """A flow that runs when its loop ends: it has to hear of that."""
+    """A flow that runs when its loop ends: it has to get an end."""
 
     def __init__(self, made: flow.Flow[int]) -> None:
         self.ended = threading.Event()

@@ -100,7 +100,7 @@ def test_an_object_that_cannot_be_sent_to_spark_is_named(tmp_path: Path) -> None
     assert "map(<lambda job.py:15>)" in done.stderr
 
 
-def test_an_unknown_operator_is_named_with_what_is_near_it(tmp_path: Path) -> None:
+def test_an_unknown_operator_is_named_with_near_names(tmp_path: Path) -> None:
     done = run(tmp_path, "mistyped")
     assert done.returncode == 2
     assert "Flow has no 'mapp'; did you mean 'map'?" in done.stderr

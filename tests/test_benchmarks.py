@@ -337,7 +337,7 @@ def test_the_guard_repeats_the_measurements_that_exceed_their_limit(
     assert guarded(ratio=9, again=2) == 0
 
 
-def test_the_guard_fails_for_what_is_not_recorded(
+def test_the_guard_fails_for_a_measurement_that_is_not_recorded(
     guarded: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "recorded.json").write_text("{}", "utf-8")

@@ -44,7 +44,7 @@ class Program:
         self.process.send_signal(signum)
 
     def end(self) -> tuple[int, list[str], str]:
-        """The exit code, the lines that were not read, and what it has told of errors."""
+        """The exit code, the lines that were not read, and the text about errors."""
         out, err = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, out.splitlines(), err
 
@@ -404,7 +404,7 @@ def handlers() -> list[object]:
     return [signal.getsignal(signum) for signum in (signal.SIGTERM, signal.SIGINT)]
 
 
-def test_the_handlers_are_those_of_before_when_the_block_is_left() -> None:
+def test_leaving_the_block_restores_the_handlers_of_before() -> None:
     before = handlers()
     with flow.Shutdown(), flow.Shutdown(signals=[signal.SIGTERM]):
         assert handlers() != before

@@ -72,7 +72,7 @@ def test_no_client_is_left_of_many_and_memory_stays_flat(
             came = page.lines(client, "/rows/10000")
         elif number % 3 == 1:
             came = page.events_of(client, "/events")
-        else:  # some leave when they have heard all, others in the middle
+        else:  # some leave when they have got all, others in the middle
             words = flow.range(random.choice([count, 1_000])).map(str)
             came = page.answers(f"ws://127.0.0.1:{port}/shout", words)
         assert await came.take(count).count() == count
@@ -134,7 +134,7 @@ def test_a_client_that_reads_slowly_holds_the_source_back_and_one_that_leaves_en
     asyncio.run(main())
 
 
-def test_a_websocket_client_that_hears_slowly_holds_its_own_questions_back(
+def test_a_websocket_client_that_reads_slowly_holds_its_own_questions_back(
     page: SimpleNamespace,
 ) -> None:
     asked = 0

@@ -228,7 +228,7 @@ def test_map_concurrent_fails(loop: Loop, when: str) -> None:
     source.assert_cancelled()
 
 
-def test_results_that_wait_in_map_concurrent_are_dropped_in_sight(loop: Loop, drops: Any) -> None:
+def test_results_that_wait_in_map_concurrent_go_to_the_hook(loop: Loop, drops: Any) -> None:
     source = TestPublisher[int]()
     subscriber = TestSubscriber[int](1)
     Flow(source).pipe(map_concurrent(later, 3, loop=loop.loop)).subscribe(subscriber)

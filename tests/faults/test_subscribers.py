@@ -205,7 +205,7 @@ def test_a_subscriber_that_raises_gets_nothing_more(tried: Any, drops: Any) -> N
     try:
         for make, where, upstream in itertools.product(SUBSCRIBERS, CALLBACKS, UPSTREAMS):
             if upstream == "a publisher" and tried.name in PASSES_ON and make is not Plain:
-                continue  # it is for the publisher, which hears of the error, to stop
+                continue  # it is for the publisher, which gets the error, to stop
             name = f"{make.__name__}.{where}, {upstream}"
             source = UPSTREAMS[upstream](where == "on_error")
             seen, left[name] = _run(tried, make(where), source, drops)

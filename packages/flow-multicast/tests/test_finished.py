@@ -72,7 +72,7 @@ each_processor = pytest.mark.parametrize("name", PROCESSORS)
 
 
 class Held:
-    """A processor that is kept here only, and who subscribes to it.
+    """A processor that is kept here only, and its subscriber.
 
     Args:
         name: of the processor; see `PROCESSORS`.
@@ -220,7 +220,7 @@ def test_a_finished_subscription_keeps_no_connectable(name: str, end: str, early
         subscriber.request(-1)
     elif end == "dispose":
         connection.dispose()
-        subscriber.cancel()  # of a processor that is given, subscribers hear nothing
+        subscriber.cancel()  # of a processor that is given, subscribers get nothing
     elif end == "complete":
         source.complete()
     else:
@@ -230,7 +230,7 @@ def test_a_finished_subscription_keeps_no_connectable(name: str, end: str, early
     elif not source.terminated and not source.cancelled:
         source.complete()  # the run continues without subscribers
     if name == "replay" or "one processor" in name:
-        connection = None  # what is kept for those who come late is kept by a handle, too
+        connection = None  # items that are kept for late subscribers are kept by a handle, too
     subscription = emptied(subscriber)
     alive = weakref.ref(shared), weakref.ref(item)
     del shared, item, source

@@ -20,7 +20,7 @@ def test_a_unicast_processor_is_the_last_link_of_what_it_feeds() -> None:
     assert next(links(processor)).terminated
 
 
-def test_a_multicast_processor_tells_what_waits_in_it() -> None:
+def test_a_multicast_processor_reports_its_waiting_items() -> None:
     processor = MulticastProcessor[int](8)
     assert isinstance(processor, Scannable)
     quick = Flow(processor).subscribe()

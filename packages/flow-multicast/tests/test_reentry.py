@@ -35,7 +35,7 @@ MODULES = ["flow_core.serial", "flow_multicast"]
 
 
 class Fed(Generic[P]):
-    """A processor, who feeds it, and who comes late."""
+    """A processor, its sources, and its late subscribers."""
 
     def __init__(self, processor: P) -> None:
         self.processor = processor
@@ -59,7 +59,7 @@ class Fed(Generic[P]):
 
 
 class Stage(Fed[MulticastProcessor[int]]):
-    """A processor with two subscribers who have demand."""
+    """A processor with two subscribers that have demand."""
 
     def __init__(self) -> None:
         super().__init__(MulticastProcessor(8))
@@ -101,7 +101,7 @@ def test_nothing_hangs_or_is_lost_whatever_calls_in(drops: Drops, work: str, cal
         def check() -> None:
             ended = bool(both & {"complete", "error"})
             if not ended:
-                stage.send(98)  # to all who are there
+                stage.send(98)  # to all subscribers
             dropped = [*drops.items]
             drops.items.clear()
             drops.take_errors()  # of two ends, one is sent
@@ -141,7 +141,7 @@ HOT: dict[str, Callable[[], Hot]] = {
 
 
 class HotStage(Fed[Hot]):
-    """A processor with two subscribers who want all."""
+    """A processor with two subscribers that request all."""
 
     def __init__(self, processor: Hot) -> None:
         super().__init__(processor)
@@ -154,7 +154,7 @@ class HotStage(Fed[Hot]):
         self.processor.on_next(self.fed[-1])
 
     def subscribe(self) -> None:
-        self.late.append(TestSubscriber())  # who wants all, too
+        self.late.append(TestSubscriber())  # which requests all, too
         self.processor.subscribe(self.late[-1])
 
 
@@ -186,7 +186,7 @@ def test_nothing_hangs_or_is_lost_in_a_hot_processor(
 
         def check() -> None:
             if not ended:
-                stage.feed()  # to all who are there
+                stage.feed()  # to all subscribers
             dropped = [*drops.items]
             drops.items.clear()
             drops.take_errors()  # of two ends, one is sent
@@ -222,7 +222,7 @@ def test_nothing_hangs_or_is_lost_in_a_hot_processor(
 
 
 class Queue(Fed[UnicastProcessor[int]]):
-    """A queue with one subscriber, who has some demand."""
+    """A queue with one subscriber, which has some demand."""
 
     def __init__(self, mode: Fusion) -> None:
         super().__init__(UnicastProcessor(4))

@@ -233,7 +233,7 @@ def test_a_kept_error_retains_nothing_of_the_subscribers_that_got_it(
     gc.collect()
     assert [alive() for alive in told[:-1]] == [None] * 4  # the last one is in the traceback
     assert shown[2:] == shown[1:2] * 3
-    # Who was the first made the source run, and may have been told before the error was kept.
+    # The first subscriber made the source run, and may have got the error before it was kept.
     assert shown[1].count("ask") <= 2
     assert ("fail" in shown[-1]) == raised
 

@@ -116,7 +116,7 @@ def test_a_processor_reports_its_subscribers_and_waiting_items(name: str) -> Non
 
 
 @each_processor
-def test_a_line_tells_what_it_wants_and_what_waits_for_it(name: str) -> None:
+def test_a_line_reports_its_demand_and_its_waiting_items(name: str) -> None:
     processor = PROCESSORS[name]()
     subscriber = TestSubscriber[int](2)
     processor.subscribe(subscriber)

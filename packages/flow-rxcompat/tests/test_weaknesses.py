@@ -651,7 +651,7 @@ def test_g9_agera_never_ends_so_that_its_consumer_waits_for_ever() -> None:
     with TestLoop() as loop:
         numbers, consumer = repositories.mutable_repository(0), TestSubscriber[int]()
         from_repository(numbers).subscribe(consumer)
-        numbers.accept(1)  # the last one, but who knows
+        numbers.accept(1)  # the last one, but that is not known
         loop.drain()
         consumer.assert_not_terminated()
 
@@ -739,7 +739,7 @@ def test_take_until_that_the_consumer_leaves_has_left_both() -> None:
 
 
 @pytest.mark.checklist("A16")
-def test_after_the_end_one_may_register_and_hears_of_it() -> None:
+def test_an_updatable_that_registers_after_the_end_gets_it() -> None:
     dispatcher, over = Dispatcher(), list[str]()
     early = dispatcher.register(nothing)
     dispatcher.complete()

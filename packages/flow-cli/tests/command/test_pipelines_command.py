@@ -144,7 +144,7 @@ def test_all_problems_of_a_file_are_reported_at_once_and_nothing_runs(flow, writ
     ],
 )
 @pytest.mark.usefixtures("words")
-def test_a_file_that_is_not_there_comes_with_what_is_near(flow, target: str, says: str) -> None:
+def test_the_error_for_a_missing_file_suggests_a_near_name(flow, target: str, says: str) -> None:
     done = flow("run", target)
     assert (done.code, done.out) == (2, "")
     assert says in done.err

@@ -372,7 +372,7 @@ def test_a_file_that_cannot_be_loaded_is_named_with_the_line(
     ],
 )
 @pytest.mark.parametrize("where", ["at import", "in a function"])
-def test_an_unknown_operator_is_named_with_what_is_near_and_where(
+def test_an_unknown_operator_is_named_with_its_place_and_near_names(
     flow, write, expression: str, says: str, where: str
 ) -> None:
     text = f"def job(): return {expression}" if "function" in where else f"job = {expression}"

@@ -91,7 +91,7 @@ def test_without_a_subscriber_it_runs_in_the_loop_of_the_caller_of_connect() -> 
 
 
 @each
-def test_when_that_loop_is_closed_those_in_others_hear_of_it(
+def test_when_that_loop_is_closed_subscribers_in_other_loops_get_the_error(
     shared: Callable[[Flow[Any]], Flow[Any]],
 ) -> None:
     entered = threading.Event()

@@ -38,7 +38,7 @@ SHARED: dict[str, Callable[[flow.Flow[int]], flow.Flow[int]]] = {
 
 
 class Runs:
-    """A source that is run by a connectable, and two who have subscribed."""
+    """A source that is run by a connectable, and its two subscribers."""
 
     def __init__(self, kind: str, *, connected: bool = True) -> None:
         self.sources: list[TestPublisher[int]] = []

@@ -150,16 +150,16 @@ def test_a_connection_that_has_ended_retains_no_items_however_long_it_is_held(
     assert alive() is not None
     if ends == "completes":
         source.complete()
-        if kind != "replay":  # one who is slow gets it all the same
+        if kind != "replay":  # a slow subscriber gets it all the same
             subscriber.request(1)
     else:
         connection.dispose()
-        subscriber.cancel()  # or it gets the item before it hears of that
+        subscriber.cancel()  # or it gets the item before it gets the error
     subscriber.items.clear()
     subscriber.signals.clear()
     if ends == "completes" and kind == "replay":
         subscriber.cancel()
-        assert alive() is not None  # it is for those who come late
+        assert alive() is not None  # it is for late subscribers
         numbers.reset()
     gc.collect()
     assert alive() is None

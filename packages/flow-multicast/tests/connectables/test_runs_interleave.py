@@ -180,7 +180,7 @@ def test_reset_as_a_run_ends_leaves_the_next_run_alone(kind: str) -> None:
     exhaust(body, RUNS)
 
 
-# -- the end of a run and those who come late
+# -- the end of a run and late subscribers
 
 
 @pytest.mark.checklist("C06")

@@ -116,7 +116,7 @@ def test_demand_counts_from_the_subscription_on() -> None:
     late.assert_failure(MissingBackpressureError, 5, 6, 7)
 
 
-def test_a_slow_subscriber_gets_the_newest_value_when_it_asks() -> None:
+def test_a_slow_subscriber_gets_the_newest_value_when_it_requests() -> None:
     processor = BehaviorProcessor(0)
     slow = joined(processor, 1)
     slow.assert_items(0)

@@ -47,7 +47,7 @@ def test_a_newcomer_gets_the_last_of_a_list(count: int, size: int | None, reques
     ttl=st.integers(1, 12),
     size=st.one_of(st.none(), st.integers(1, 10)),
 )
-def test_a_newcomer_gets_what_is_young_enough(
+def test_a_newcomer_gets_the_items_that_are_young_enough(
     waits: list[int], later: int, ttl: int, size: int | None
 ) -> None:
     clock = VirtualClock()

@@ -226,7 +226,7 @@ def test_a_non_positive_request_within_on_next_fails_after_it_returns() -> None:
 
 
 @pytest.mark.checklist("M14")
-def test_a_cancel_after_a_request_of_nothing_is_heeded() -> None:
+def test_a_cancel_after_a_non_positive_request_takes_effect() -> None:
     processor = MulticastProcessor[int]()
 
     def leave(self: TestSubscriber[int], _: int) -> None:

@@ -392,9 +392,7 @@ def test_of_two_that_subscribe_at_once_one_is_served() -> None:
 
 @pytest.mark.checklist("F32")
 @pytest.mark.parametrize("mode", [Fusion.NONE, Fusion.ASYNC, Fusion.ANY])
-def test_a_subscriber_that_cancels_in_on_subscribe_hears_nothing(
-    mode: Fusion, drops: Drops
-) -> None:
+def test_a_subscriber_that_cancels_in_on_subscribe_gets_nothing(mode: Fusion, drops: Drops) -> None:
     processor = filled(1, 2)
     subscriber = TestSubscriber[int](fusion=mode)
     subscriber.cancel()
@@ -894,7 +892,7 @@ def test_the_subscriber_is_let_go_of(mode: Fusion, end: str) -> None:
     assert gone() is None
 
 
-def test_statistics_say_what_waits() -> None:
+def test_statistics_count_the_waiting_items() -> None:
     processor = filled(1, 2, 3, capacity=4)
     before = processor.statistics()
     assert (before.connected, before.buffered, before.capacity) == (False, 3, 4)

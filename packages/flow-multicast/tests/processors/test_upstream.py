@@ -156,7 +156,7 @@ def test_an_upstream_whose_request_raises_fails_the_flow(drops: Drops) -> None:
 
 @pytest.mark.checklist("M24")
 @pytest.mark.parametrize("present", [False, True])
-def test_an_upstream_that_sends_too_much_fails_the_flow_after_what_waits(
+def test_an_upstream_that_sends_too_much_fails_the_flow_after_waiting_items(
     drops: Drops, present: bool
 ) -> None:
     processor = MulticastProcessor[int](2)

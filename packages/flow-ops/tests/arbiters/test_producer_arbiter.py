@@ -129,7 +129,7 @@ def test_missed_demand_is_capped() -> None:
 
 
 @pytest.mark.checklist("P12")
-def test_the_current_producer_is_asked_for_what_is_new() -> None:
+def test_the_current_producer_gets_requests_for_new_demand() -> None:
     arbiter, producer = ProducerArbiter(), Producer()
     arbiter.set(producer)
     arbiter.request(2)

@@ -40,7 +40,7 @@ def test_demand_adds_up_until_there_is_a_subscription() -> None:
 
 
 @pytest.mark.checklist("P17", "P18")
-def test_the_next_one_is_asked_for_what_is_outstanding() -> None:
+def test_the_next_one_gets_a_request_for_the_outstanding_demand() -> None:
     arbiter, first, second, third = SubscriptionArbiter(), Link(), Link(), Link()
     arbiter.set(first)
     assert first.requests == []

@@ -135,7 +135,7 @@ def test_ten_thousand_changes_from_within_do_not_recurse() -> None:
     assert len(subscriber.items) == 10**4 + 2
 
 
-def test_an_item_that_is_turned_down_is_asked_for_again() -> None:
+def test_a_rejected_item_is_requested_again() -> None:
     second = TestPublisher[int]()
     subscriber = ConditionalTestSubscriber[int](lambda item: item % 2 == 0, 3)
     arbiter = started(subscriber)

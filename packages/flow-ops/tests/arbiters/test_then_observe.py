@@ -241,7 +241,7 @@ def test_a_change_during_on_next_asks_for_one_item_too_many() -> None:
 
     arbiter.set(Producer())
     arbiter.request(1)
-    # The first producer is in on_next, and has not told `produced` yet, when it is replaced.
+    # The first producer is in on_next, and has not called `produced` yet, when it is replaced.
     arbiter.set(Producer())
     arbiter.produced(1)
     assert asked == [1, 1]  # two items for a demand of one

@@ -291,7 +291,7 @@ def test_after_a_cancel_there_is_nothing_to_poll(dropped: Any) -> None:
     b.assert_cancelled()
 
 
-def test_a_cancel_is_heeded_at_once_though_the_operator_is_at_work(dropped: Any) -> None:
+def test_a_cancel_takes_effect_at_once_though_the_operator_is_at_work(dropped: Any) -> None:
     class Leaving(Woken):
         def on_next(self, item: Any, /) -> None:
             self.queue.cancel()
@@ -304,7 +304,7 @@ def test_a_cancel_is_heeded_at_once_though_the_operator_is_at_work(dropped: Any)
     assert dropped.items == [(1, 2)]
 
 
-def test_clear_drops_what_waits(dropped: Any) -> None:
+def test_clear_drops_waiting_items(dropped: Any) -> None:
     a, b, woken = played()
     a.next(1)
     b.next(2, 3)

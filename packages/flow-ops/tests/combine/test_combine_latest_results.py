@@ -183,7 +183,7 @@ def test_many_flows_and_items_take_no_deep_stack():
 # -- errors
 
 
-def test_an_error_overtakes_what_waits():
+def test_an_error_overtakes_waiting_items():
     a, b, subscriber = played(request=1)
     a.next(1)
     b.next(1, 2)
@@ -237,7 +237,7 @@ def test_arguments_are_checked_when_it_is_assembled():
 # -- cancel
 
 
-def test_cancel_reaches_all_and_drops_what_waits():
+def test_cancel_reaches_all_and_drops_waiting_items():
     a, b, subscriber = played(request=1)
     a.next(1)
     b.next(1, 2)

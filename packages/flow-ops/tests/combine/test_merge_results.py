@@ -141,7 +141,7 @@ def test_an_iterable_of_sources_that_fails_fails_the_flow():
     assert_result(lambda: merge([flow.just(1), 3], delay_error=True), [1], TypeError)
 
 
-def test_demand_is_exact_and_what_waits_is_in_order():
+def test_demand_is_exact_and_waiting_items_are_in_order():
     sources = [TestPublisher(), TestPublisher()]
     seen = TestSubscriber(1)
     merge(*map(flow.Flow, sources), prefetch=2).subscribe(seen)

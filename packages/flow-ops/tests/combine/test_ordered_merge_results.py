@@ -242,7 +242,7 @@ def test_a_conditional_downstream_gets_the_next_item_at_once(executor):
 
 
 @EXECUTOR
-def test_an_error_overtakes_what_waits(executor):
+def test_an_error_overtakes_waiting_items(executor):
     left, right, subscriber = played(request=1, executor=executor)
     left.next(1, 3)
     right.next(2)
@@ -324,7 +324,7 @@ def test_arguments_are_checked_when_it_is_assembled():
 
 
 @EXECUTOR
-def test_cancel_reaches_all_and_drops_what_waits(executor):
+def test_cancel_reaches_all_and_drops_waiting_items(executor):
     left, right, subscriber = played(request=1, executor=executor)
     left.next(1, 3)
     right.next(2)

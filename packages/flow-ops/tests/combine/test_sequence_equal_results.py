@@ -115,7 +115,7 @@ def test_without_demand_nothing_is_compared():
     subscriber.assert_result(False)
 
 
-def test_an_error_overtakes_what_waits_and_needs_no_demand():
+def test_an_error_overtakes_waiting_items_and_needs_no_demand():
     for request in (0, 1):
         a, b, subscriber = played(request=request)
         a.next(1, 2)
@@ -164,7 +164,7 @@ def test_a_flow_that_sends_too_much_fails_it():
     assert sorted(drops.items) == [1, 2]
 
 
-def test_cancel_reaches_both_and_drops_what_waits():
+def test_cancel_reaches_both_and_drops_waiting_items():
     a, b, subscriber = played()
     a.next(1, 2)
     with recorded_drops() as drops:

@@ -69,7 +69,7 @@ def test_none_in_a_flow_is_an_error(hide):
     assert_result(made, [(1, 0)], NoneItemError)
 
 
-def test_an_error_overtakes_what_waits():
+def test_an_error_overtakes_waiting_items():
     left, right, subscriber = zipped(request=1)
     left.next(1, 2)
     right.next(1, 2)
@@ -250,7 +250,7 @@ def test_a_conditional_downstream_gets_the_next_row_at_once():
 # -- cancel
 
 
-def test_cancel_reaches_all_and_drops_what_waits():
+def test_cancel_reaches_all_and_drops_waiting_items():
     left, right, subscriber = zipped(request=1)
     left.next(1, 2, 3)
     with recorded_drops() as drops:

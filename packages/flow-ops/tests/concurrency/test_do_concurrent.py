@@ -55,7 +55,7 @@ def test_the_items_pass_when_the_action_is_done(way: str, ordered: bool) -> None
 @WAYS
 def test_an_action_that_fails_fails_the_flow(way: str) -> None:
     store = Store()
-    with pytest.raises(OSError, match="0") as caught:  # of one item only: nobody else fails later
+    with pytest.raises(OSError, match="0") as caught:  # of one item only: no other fails later
         list(flow.range(3).do_concurrent(getattr(store, way), 10, retry=1))
     assert any("do_concurrent" in note for note in caught.value.__notes__)
 

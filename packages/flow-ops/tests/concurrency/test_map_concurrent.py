@@ -135,7 +135,7 @@ def test_of_a_thousand_items_that_fail_now_and_then_none_is_lost_or_doubled(
 
 
 @pytest.mark.parametrize("way", ["call", "await"])
-def test_as_many_are_at_work_as_may(way: str) -> None:
+def test_as_many_calls_run_as_the_limit_allows(way: str) -> None:
     meeting, met = threading.Barrier(10), asyncio.Barrier(10)
 
     def call(n: int) -> int:
@@ -226,7 +226,7 @@ def test_results_that_wait_for_an_earlier_one_are_bounded() -> None:
     asyncio.run(main())
 
 
-def test_no_more_begins_than_is_asked_for_or_may_be_at_work() -> None:
+def test_no_more_calls_begin_than_were_requested_or_may_run() -> None:
     async def main() -> None:
         begun: list[int] = []
 
@@ -528,7 +528,7 @@ def test_a_fatal_error_of_a_thread_fails_the_flow_and_goes_to_the_hook(dropped: 
     assert [type(error) for error in dropped.errors] == [SystemExit]
 
 
-def test_a_function_that_runs_on_when_the_flow_is_cancelled_ends_and_is_dropped_in_sight(
+def test_the_result_of_a_function_that_outlives_a_cancel_goes_to_the_hook(
     dropped: Any,
 ) -> None:
     entered, leave = threading.Semaphore(0), threading.Event()

@@ -47,7 +47,7 @@ def in_loop(main: Callable[[], Coroutine[Any, Any, T]], *, debug: bool = True) -
     threads = set(threading.enumerate())
     result = asyncio.run(whole(), debug=debug)
     for thread in set(threading.enumerate()) - threads:
-        thread.join(TIMEOUT_S)  # it was told to end, and may be about to
+        thread.join(TIMEOUT_S)  # it has to end, and may be about to
     assert set(threading.enumerate()) <= threads
     return result
 

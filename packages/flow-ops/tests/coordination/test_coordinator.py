@@ -228,7 +228,7 @@ def test_a_fatal_error_of_a_downstream_propagates_and_ends_the_flow() -> None:
     assert made[0]._downstream is None
 
 
-def test_open_that_raises_fails_the_flow_and_cancels_what_is_connected() -> None:
+def test_open_that_raises_fails_the_flow_and_cancels_the_connected_sources() -> None:
     class Broken(Passing):
         __slots__ = ()
 
@@ -427,7 +427,7 @@ def test_the_prefetch_is_requested_and_three_quarters_of_it_again() -> None:
     subscriber.assert_items(1, 2, 3)
 
 
-def test_more_than_was_requested_is_an_error_behind_what_waits(dropped: Any) -> None:
+def test_more_than_was_requested_is_an_error_behind_waiting_items(dropped: Any) -> None:
     source = TestPublisher[int](Violation.OVERFLOW)
     subscriber = TestSubscriber[int](0)
     coordinated(Buffering, source, prefetch=2).subscribe(subscriber)

@@ -19,7 +19,7 @@ from flow_testing import TIMEOUT_S, TestSubscriber
 
 
 class Inner(Publisher[int]):
-    """Sends one item, or fails at first, and remembers who subscribed, and where."""
+    """Sends one item, or fails at first, and records the homes and threads of its subscribers."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures

@@ -102,7 +102,7 @@ def test_a_cancel_leaves_nothing(fusion: Fusion) -> None:
             subscriber.assert_rules_kept()
             subscription: Any = subscriber.subscription
             if source.terminated:
-                subscription.clear()  # who polls does, after a cancel that comes after the end
+                subscription.clear()  # as a polling subscriber does, after a cancel that comes after the end
             assert not subscription.waiting
             assert subscription._downstream is None
             assert subscription._permit, "the permit is lost"
@@ -129,7 +129,7 @@ def test_a_bad_request_fails_once_and_never_within_on_next() -> None:
     exhaust(body)
 
 
-def test_an_overflow_is_an_error_after_what_waits() -> None:
+def test_an_overflow_is_an_error_after_waiting_items() -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         subscriber = behind(source, on_backpressure_buffer(1))

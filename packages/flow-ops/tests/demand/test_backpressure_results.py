@@ -60,7 +60,7 @@ def test_stages_before_and_after_change_nothing(make: Any) -> None:
 
 
 @each_lossless
-def test_an_error_comes_after_what_waits(make: Any, dropped: Any) -> None:
+def test_an_error_comes_after_waiting_items(make: Any, dropped: Any) -> None:
     def failing() -> Flow[int]:
         return flow.range(3).map(lambda n: 6 // (2 - n))
 
@@ -194,7 +194,7 @@ def test_a_full_buffer_drops(
 
 
 @pytest.mark.parametrize("timeout_s", [None, 60])
-def test_a_full_buffer_fails_after_what_waits(timeout_s: float | None, dropped: Any) -> None:
+def test_a_full_buffer_fails_after_waiting_items(timeout_s: float | None, dropped: Any) -> None:
     told: list[int] = []
     source = TestPublisher[int]()
     operator = on_backpressure_buffer(2, on_overflow=told.append, timeout=timeout_s)
@@ -353,7 +353,7 @@ def test_a_downstream_that_raises_cancels_the_upstream(make: Any, dropped: Any) 
 
 
 @each
-def test_a_cancel_drops_what_waits(make: Any, dropped: Any) -> None:
+def test_a_cancel_drops_waiting_items(make: Any, dropped: Any) -> None:
     source = TestPublisher[int]()
     subscriber = observe(source_flow(source).pipe(make()), 0)
     source.next(1)

@@ -83,7 +83,7 @@ def test_items_that_wait_when_the_terminal_comes_can_still_be_polled() -> None:
     subscriber.assert_result(1, 2, 3)
 
 
-def test_a_cancel_drops_what_waits(dropped: Any) -> None:
+def test_a_cancel_drops_waiting_items(dropped: Any) -> None:
     source = TestPublisher[int]()
     subscriber = fused(source, on_backpressure_buffer(9), 1)
     source.next(1, 2, 3)
@@ -92,7 +92,7 @@ def test_a_cancel_drops_what_waits(dropped: Any) -> None:
     source.assert_cancelled()
 
 
-def test_clear_drops_what_waits_after_the_end(dropped: Any) -> None:
+def test_clear_drops_waiting_items_after_the_end(dropped: Any) -> None:
     source = TestPublisher[int]()
     subscriber = fused(source, on_backpressure_buffer(9), 0)
     source.next(1, 2).complete()

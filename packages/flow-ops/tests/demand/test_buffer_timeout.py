@@ -61,7 +61,7 @@ def test_it_goes_to_the_hook_too(dropped: Any) -> None:
     assert dropped.items == [1]
 
 
-def test_it_completes_when_what_waits_is_gone() -> None:
+def test_it_completes_when_the_waiting_items_are_gone() -> None:
     timed = Timed()
     timed.source.next(1).complete()
     timed.subscriber.assert_not_terminated()

@@ -282,7 +282,7 @@ def test_a_group_is_polled() -> None:
 # -- errors
 
 
-def test_an_error_ends_the_groups_and_overtakes_what_waits(dropped: Any) -> None:
+def test_an_error_ends_the_groups_and_overtakes_waiting_items(dropped: Any) -> None:
     source = TestPublisher[int]()
     groups = TestSubscriber[GroupedFlow[int, int]](1)
     flow.Flow(source).pipe(group_by(lambda n: n % 2)).subscribe(groups)
@@ -298,7 +298,7 @@ def test_an_error_ends_the_groups_and_overtakes_what_waits(dropped: Any) -> None
     assert sorted(dropped.items) == [1, 2]
 
 
-def test_a_delayed_error_comes_after_what_waits() -> None:
+def test_a_delayed_error_comes_after_waiting_items() -> None:
     source = TestPublisher[int]()
     groups = TestSubscriber[GroupedFlow[int, int]](1)
     flow.Flow(source).pipe(group_by(lambda n: n % 2, delay_error=True)).subscribe(groups)

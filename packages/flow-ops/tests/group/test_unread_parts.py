@@ -145,7 +145,7 @@ def test_waiting_items_are_requested_again_when_a_part_is_dropped(asking: Asking
     assert handle.disposed
 
 
-def test_a_part_is_held_by_what_is_made_of_it() -> None:
+def test_a_part_is_held_by_the_flows_that_are_made_of_it() -> None:
     source = TestPublisher[int]()
     made: list[Flow[str]] = []
     Flow(source).group_by(lambda _: 0).map(lambda group: group.map(str)).subscribe(made.append)

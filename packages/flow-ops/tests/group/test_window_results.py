@@ -194,7 +194,7 @@ def test_windows_without_a_subscriber_do_not_run_on(dropped: Any) -> None:
     late.assert_failure(ProtocolViolationError)
 
 
-def test_an_error_comes_after_what_waits() -> None:
+def test_an_error_comes_after_waiting_items() -> None:
     source = TestPublisher[int]()
     seen = Seen(flow.Flow(source).pipe(window_with_count(3)), demand=0)
     source.next(0)

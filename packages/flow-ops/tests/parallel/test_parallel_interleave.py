@@ -81,7 +81,7 @@ def test_no_item_is_left_behind_by_a_request() -> None:
     exhaust(body)
 
 
-def test_an_item_against_a_cancel_goes_to_the_other_rail_or_is_dropped_in_sight() -> None:
+def test_an_item_that_races_a_cancel_goes_to_the_other_rail_or_to_the_hook() -> None:
     def body() -> Scenario:
         dealt = Dealt(2, 0)
         a, b = dealt.rails

@@ -334,7 +334,7 @@ def test_the_upstream_is_asked_for_the_prefetch_and_three_quarters_again() -> No
     assert subscriber.completed
 
 
-def test_a_cancel_reaches_the_upstream_and_drops_what_waits(dropped: Any) -> None:
+def test_a_cancel_reaches_the_upstream_and_drops_waiting_items(dropped: Any) -> None:
     source = TestPublisher[int]()
     subscriber = TestSubscriber[int](1)
     flow.Flow(source).pipe(parallel(2, prefetch=4)).sequential(prefetch=1).subscribe(subscriber)

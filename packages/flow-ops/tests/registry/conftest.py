@@ -155,7 +155,7 @@ class Link:
 
 @dataclass
 class Sending:
-    """A source for any number of subscribers, told when to send."""
+    """A source for any number of subscribers, which sends when the test says so."""
 
     first: int
     count: int

@@ -146,7 +146,7 @@ def test_requests_from_within_on_next_need_no_recursion(case: OperatorCase, hidd
 
 
 class Counting(TestSubscriber[Any]):
-    """Counts items, and requests one more for each if it was told how many to begin with."""
+    """Counts items, and requests one more for each if it was given a first demand."""
 
     __slots__ = ("count", "one_by_one")
 

@@ -1,4 +1,4 @@
-"""Flows that are nested deeper than Python's stack end, or raise to who subscribes."""
+"""Flows that are nested deeper than Python's stack end, or raise to the subscribing thread."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def ends_of(
     raised: BaseException | None = None
     try:
         made.subscribe(lambda _: None, end, end)
-        for _ in range(DEEP + 30):  # for those who wait for the time to pass, each
+        for _ in range(DEEP + 30):  # for those that wait for the time to pass, each
             clock.advance_by(1)
         give_up = time.monotonic() + wait_s
         while not ended.wait(0.01) and time.monotonic() < give_up:
@@ -81,7 +81,7 @@ def test_an_operator_nested_deep_ends_or_raises(case: OperatorCase, hidden: bool
 
 
 @pytest.mark.parametrize("where", ["below", "above"])
-def test_on_a_worker_the_subscriber_hears_of_it(
+def test_on_a_worker_the_subscriber_gets_the_end(
     case: OperatorCase, workers: ThreadPoolExecutor, where: str
 ) -> None:
     """No thread waits for an error that is raised there."""
@@ -105,7 +105,7 @@ PARTS: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", PARTS)
-def test_at_whatever_frame_the_stack_ends_the_subscriber_hears_of_it(
+def test_at_every_frame_where_the_stack_ends_the_subscriber_gets_the_end(
     workers: ThreadPoolExecutor, parts: str
 ) -> None:
     """One frame more or less decides which operator finds no room, and for which of its signals."""

@@ -159,7 +159,7 @@ class Run:
         self.flow.subscribe(self.subscriber)
 
     def feed(self) -> None:
-        """Send all, to one who requests an item at a time."""
+        """Send all, to a subscriber that requests an item at a time."""
         self.source.send()
         self.subscriber.request(1)
         self.send_the_rest()

@@ -177,7 +177,7 @@ def test_the_time_is_never_out_of_its_bounds(
     assert plain * (1 - jitter) - 1e-9 <= delay_s <= plain * (1 + jitter) + 1e-9
 
 
-def test_without_a_most_the_time_grows_for_ever() -> None:
+def test_without_a_maximum_the_time_grows_for_ever() -> None:
     assert Backoff(1).delay_s(10_000, Random(0)) == math.inf
     assert Backoff(1, factor=2).delay_s(10_000, Random(0)) == math.inf
 

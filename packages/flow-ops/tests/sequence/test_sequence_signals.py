@@ -130,7 +130,7 @@ def test_the_second_flow_is_subscribed_without_demand_and_not_asked(form: str) -
 
 @pytest.mark.checklist("P29")
 @each_again
-def test_each_run_gets_what_is_left(form: str) -> None:
+def test_each_run_gets_the_rest_of_the_demand(form: str) -> None:
     make, error = AGAIN[form]
     parts = Parts()
     subscriber = subscribed(make(parts.flow), 5)
@@ -153,7 +153,7 @@ def test_a_demand_of_five_over_two_attempts_gives_five() -> None:
 
 
 @each_again
-def test_an_item_that_is_turned_down_costs_no_demand(form: str) -> None:
+def test_a_rejected_item_costs_no_demand(form: str) -> None:
     make, error = AGAIN[form]
     parts = Parts()
     subscriber = ConditionalTestSubscriber[int](lambda item: item % 2 == 0, 4)
@@ -373,7 +373,7 @@ def test_if_it_has_ended_before_nothing_runs() -> None:
     assert parts.runs == []
 
 
-def test_it_hears_how_many_items_each_run_gave() -> None:
+def test_the_flow_of_runs_sends_the_number_of_items_of_each_run() -> None:
     counts: list[int] = []
     parts = Parts()
     subscribed(parts.flow.pipe(repeat_when(lambda runs: runs.do_on_next(counts.append))))
@@ -383,7 +383,7 @@ def test_it_hears_how_many_items_each_run_gave() -> None:
     assert counts == [2, 0, 1]
 
 
-def test_it_hears_the_errors_themselves() -> None:
+def test_the_flow_of_failures_sends_the_error_objects() -> None:
     errors: list[BaseException] = []
     parts = Parts()
     subscribed(parts.flow.pipe(retry_when(lambda failed: failed.do_on_next(errors.append))))

@@ -181,7 +181,7 @@ def test_replenishing_does_not_raise_the_demand_of_the_downstream(steps, record,
     assert seen.items == [1, 2, 3, 4]
 
 
-def test_is_registered_with_what_it_asks_for():
+def test_it_is_registered_with_the_fusion_that_it_requests():
     from flow_core.plugins import Backpressure
     from flow_ops import _plugin
 

@@ -297,7 +297,7 @@ def test_waiting_items_are_dropped_when_it_is_cancelled(clock, name, dropped):
 
 
 @each
-def test_an_error_overtakes_what_waits(clock, name, dropped):
+def test_an_error_overtakes_waiting_items(clock, name, dropped):
     source = TestPublisher()
     seen = TestSubscriber(0)
     flow.Flow(source).pipe(LOSSY[name](clock)).subscribe(seen)

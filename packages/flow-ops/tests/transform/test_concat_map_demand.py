@@ -33,7 +33,7 @@ def test_demand_that_one_inner_flow_leaves_goes_to_the_next(outer, inner):
     seen.assert_result(*expected)
 
 
-def test_an_inner_flow_is_asked_for_what_is_outstanding():
+def test_an_inner_flow_gets_a_request_for_the_outstanding_demand():
     first, second = TestPublisher(), TestPublisher()
     inner = {1: first, 2: second}
     seen = TestSubscriber(0)

@@ -142,7 +142,7 @@ def test_an_error_of_the_upstream_waits_for_the_inner_flow():
     seen.assert_failure(FAILURE, "a", "b")
 
 
-def test_an_error_of_an_inner_flow_cancels_the_upstream_and_drops_what_waits(dropped):
+def test_an_error_of_an_inner_flow_cancels_the_upstream_and_drops_waiting_items(dropped):
     outer, inner = TestPublisher(), TestPublisher()
     seen = TestSubscriber()
     flow.Flow(outer).pipe(concat_map(lambda _: flow.Flow(inner))).subscribe(seen)
@@ -264,7 +264,7 @@ def test_fatal_errors_propagate(fatal, where):
 
 @pytest.mark.checklist("X10")
 @pytest.mark.parametrize("hide", [False, True])
-def test_a_fatal_error_cancels_the_upstream_and_drops_what_waits(hide, dropped):
+def test_a_fatal_error_cancels_the_upstream_and_drops_waiting_items(hide, dropped):
     def fatal(_):
         raise KeyboardInterrupt
 

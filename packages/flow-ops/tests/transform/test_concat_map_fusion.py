@@ -214,7 +214,7 @@ def test_items_that_a_filter_drops_cost_no_demand():
         seen.assert_items(2, 2, 3).assert_not_terminated()
 
 
-def test_is_registered_with_what_it_asks_for():
+def test_it_is_registered_with_the_fusion_that_it_requests():
     from flow_core.plugins import Backpressure
     from flow_ops import _plugin
 

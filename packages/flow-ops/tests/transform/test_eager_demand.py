@@ -93,7 +93,7 @@ def test_inner_flows_are_polled(fused):
     assert inners[0].requests == inners[1].requests == []
 
 
-def test_the_error_of_an_inner_flow_overtakes_what_waits(dropped):
+def test_the_error_of_an_inner_flow_overtakes_waiting_items(dropped):
     failure = ValueError("inner")
     inners = [TestPublisher() for _ in range(3)]
     source, seen = mapped(*inners)
@@ -161,7 +161,7 @@ def test_an_error_that_a_called_inner_flow_raises_is_its_error():
     )
 
 
-def test_a_cancel_cancels_everything_and_drops_what_waits(dropped):
+def test_a_cancel_cancels_everything_and_drops_waiting_items(dropped):
     inners = [TestPublisher(), TestPublisher()]
     source, seen = mapped(*inners, demand=1)
     source.next(0, 1)

@@ -28,7 +28,7 @@ def test_items_that_come_while_a_flow_runs_are_dropped() -> None:
     assert_marbles(made, "--1--2-----3--4|", values, clock=clock)
 
 
-def test_the_hook_hears_of_what_is_dropped() -> None:
+def test_dropped_items_go_to_the_hook() -> None:
     dropped: list[Any] = []
     outer, inner = TestPublisher[int](), TestPublisher[str]()
     seen = TestSubscriber[str]()

@@ -51,7 +51,7 @@ def halves(n):
 
 @WALKS
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_walks_as_told(kind, depth_first):
+def test_it_walks_in_the_given_order(kind, depth_first):
     assert_result(
         lambda: flow.just(9, 4).pipe(
             expand(lambda n: KINDS[kind](halves(n)), depth_first=depth_first)

@@ -26,7 +26,7 @@ INNER: dict[str, Any] = {
 }
 
 
-def test_a_cancel_cancels_everything_and_drops_what_waits(dropped):
+def test_a_cancel_cancels_everything_and_drops_waiting_items(dropped):
     inners = [TestPublisher(), TestPublisher()]
     source, seen = TestPublisher(), TestSubscriber(1)
     flow.Flow(source).pipe(flat_map(lambda n: flow.Flow(inners[n]))).subscribe(seen)

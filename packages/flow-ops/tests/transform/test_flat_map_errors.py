@@ -17,7 +17,7 @@ def mapped(*inners, demand=flow.UNBOUNDED, **options):
     return source, seen
 
 
-def test_the_error_of_an_inner_flow_cancels_everything_and_overtakes_what_waits(dropped):
+def test_the_error_of_an_inner_flow_cancels_everything_and_overtakes_waiting_items(dropped):
     failure = ValueError("inner")
     one, two = TestPublisher(), TestPublisher()
     source, seen = mapped(one, two, demand=1)
@@ -67,7 +67,7 @@ def test_a_delayed_error_of_the_upstream_waits_for_the_inner_flows():
     seen.assert_failure(failure, "a")
 
 
-def test_a_delayed_error_comes_after_what_waits_for_demand():
+def test_a_delayed_error_comes_after_waiting_items_for_demand():
     failure = ValueError("inner")
     inner = TestPublisher()
     source, seen = mapped(inner, demand=0, delay_error=True)

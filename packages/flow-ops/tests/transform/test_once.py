@@ -33,7 +33,7 @@ def test_it_is_refused_the_second_time(
 
 
 @pytest.mark.parametrize("mapping", [MAPPINGS[name] for name in MAPPINGS if name != "expand"])
-def test_one_for_each_item_is_what_is_wanted(
+def test_a_new_iterator_for_each_item_is_accepted(
     mapping: Callable[[Flow[int], Callable[[int], Any]], Flow[Any]],
 ) -> None:
     assert sorted(mapping(flow.range(1, 3), lambda n: iter([n, n]))) == [1, 1, 2, 2]

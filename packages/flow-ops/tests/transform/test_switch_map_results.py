@@ -130,7 +130,7 @@ def test_items_that_a_replaced_inner_flow_still_sends_are_dropped(dropped: Any) 
 
 
 @pytest.mark.checklist("P17", "P18", "P19")
-def test_the_next_one_is_asked_for_what_is_outstanding() -> None:
+def test_the_next_one_gets_a_request_for_the_outstanding_demand() -> None:
     outer, subscriber = switching(5)
     first, second, third = Inner(), Inner(), Inner()
     outer.next(first)

@@ -1,4 +1,4 @@
-"""`switch_on_first`: who sees what, and when it is requested."""
+"""`switch_on_first`: the items that each subscriber gets, and when they are requested."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_unbounded_demand_stays_unbounded() -> None:
     source.assert_requests(1, flow.UNBOUNDED)
 
 
-def test_a_first_item_that_is_turned_down_is_made_up_for() -> None:
+def test_a_rejected_first_item_is_replaced() -> None:
     def later(_: object, numbers: Flow[int]) -> Flow[int]:
         return numbers.filter(lambda n: n > 1)
 

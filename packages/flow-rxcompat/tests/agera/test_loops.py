@@ -35,7 +35,7 @@ def test_the_innermost_block_is_the_current_loop() -> None:
     assert current_loop() is None
 
 
-def test_a_test_loop_runs_what_is_posted_in_order_and_only_when_told() -> None:
+def test_a_test_loop_runs_posted_messages_in_order_and_only_on_demand() -> None:
     loop, seen = TestLoop(), list[str]()
 
     def first() -> None:

@@ -268,7 +268,7 @@ def test_a_dispatcher_passes_updates_on() -> None:
         assert counter.updates == 1
 
 
-def test_an_activation_handler_hears_both_edges_with_the_dispatcher() -> None:
+def test_an_activation_handler_is_called_for_both_edges_with_the_dispatcher() -> None:
     class Handler:
         def __init__(self) -> None:
             self.heard: list[tuple[str, UpdateDispatcher, object]] = []

@@ -178,7 +178,7 @@ def test_statistics_tell_how_far_it_is() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, reactivex.of(1)], ids=["None", "Observable"])
-def test_refuses_what_is_not_connectable(wrong: Any) -> None:
+def test_from_rx_connectable_refuses_a_value_that_is_not_connectable(wrong: Any) -> None:
     with pytest.raises(TypeError, match="from_rx_connectable"):
         from_rx_connectable(wrong)
 
@@ -197,7 +197,7 @@ def test_ours_waits_for_connect_too() -> None:
     assert (first, second) == ([0, 1, 2], [0, 1, 2])
 
 
-def test_disposing_of_the_connection_cancels_and_observers_hear_it() -> None:
+def test_disposing_of_the_connection_cancels_and_notifies_the_observers() -> None:
     publisher = TestPublisher[int]()
     numbers = to_rx_connectable(flow.Flow(publisher).pipe(publish()))
     seen: list[object] = []

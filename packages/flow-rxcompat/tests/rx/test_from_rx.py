@@ -93,7 +93,7 @@ def test_buffer_keeps_everything_without_loss() -> None:
     subscriber.assert_result(*range(1_000))
 
 
-def test_buffer_with_a_capacity_fails_after_what_waits(drops: Drops) -> None:
+def test_buffer_with_a_capacity_fails_after_waiting_items(drops: Drops) -> None:
     subscriber = TestSubscriber[int](0)
     disposed: list[int] = []
     numbers = reactivex.range(10).pipe(ops.finally_action(lambda: disposed.append(1)))
@@ -113,7 +113,7 @@ def test_latest_gives_the_last_item_for_sure(drops: Drops) -> None:
     assert drops.take_items() == list(range(1, 9))
 
 
-def test_drop_gives_what_is_requested_when_it_comes(drops: Drops) -> None:
+def test_drop_sends_the_items_that_are_requested_when_they_come(drops: Drops) -> None:
     subscriber = TestSubscriber[int](2)
     from_rx(reactivex.range(5), strategy="drop").subscribe(subscriber)
     subscriber.assert_result(0, 1)

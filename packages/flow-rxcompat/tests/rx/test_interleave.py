@@ -248,7 +248,7 @@ def test_on_a_scheduler_items_and_the_end_come_in_order() -> None:
     exhaust(body)
 
 
-def test_on_a_scheduler_a_dispose_drops_what_waits() -> None:
+def test_on_a_scheduler_a_dispose_drops_waiting_items() -> None:
     def body() -> Scenario:
         publisher, seen, feed = scheduled()
 

@@ -249,7 +249,7 @@ def test_waiting_updates_at_the_end_are_not_lost_by_later_ones() -> None:
     count.update()
     assert isinstance(link, Outlet)
     other.update()
-    link.put(UPDATE)  # a source that does not hear of it at once
+    link.put(UPDATE)  # a source that is not cancelled at once
     link.signal()
     waiting.request(100)
     waiting.assert_result(UPDATE, UPDATE)

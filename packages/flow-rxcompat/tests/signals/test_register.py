@@ -157,7 +157,7 @@ def test_errors_and_the_end_are_signals() -> None:
 
 
 @pytest.mark.checklist("A16", "A20")
-def test_functions_hear_of_errors_and_the_end_as_well(drops: Drops) -> None:
+def test_functions_are_called_for_errors_and_the_end_as_well(drops: Drops) -> None:
     failing, ending, heard = Dispatcher(), Dispatcher(), list[object]()
     for source in (failing, ending):
         source.register(
