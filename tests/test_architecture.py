@@ -23,7 +23,7 @@ each_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda path: pat
 
 
 class Import(NamedTuple):
-    """One imported name: the dotted path, the place of the statement, and whether only checkers see it."""
+    """One imported name: the dotted path, the place, and whether it is for type checkers only."""
 
     path: str
     where: str

@@ -102,7 +102,7 @@ def test_a_cancel_leaves_nothing(fusion: Fusion) -> None:
             subscriber.assert_rules_kept()
             subscription: Any = subscriber.subscription
             if source.terminated:
-                subscription.clear()  # as a polling subscriber does, after a cancel that comes after the end
+                subscription.clear()  # as polling subscribers do, when cancelled after the end
             assert not subscription.waiting
             assert subscription._downstream is None
             assert subscription._permit, "the permit is lost"
