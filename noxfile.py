@@ -83,9 +83,9 @@ ELSEWHERE = ("plugins",)
 
 REGISTRY = "packages/flow-ops/tests/registry"
 IN_PARTS = {
-    "demand": "test_what_is_requested",
+    "demand": "test_items_requested",
     "errors": "test_an_error or test_a_bad_request",
-    "cancels": "test_who_cancels",
+    "cancels": "test_a_cancel",
 }
 EXPLORED = [
     nox.param((f"packages/{package}/tests", f"--ignore={REGISTRY}"), id=package)
