@@ -22,6 +22,7 @@ from flow_spark.items.kinds import inner_fields, is_listed, is_zoned, with_inner
 from flow_spark.items.nulls import Nulls
 from flow_spark.items.objects import Objects, known_in, marked_as, marks_of, objects_of
 from flow_spark.items.objects import know as know_types
+from flow_spark.items.records import maker_in_c
 from flow_spark.items.shapes import (
     Convert,
     Fields,
@@ -229,6 +230,9 @@ def _maker(as_: TypeHint, names: tuple[str, ...]) -> Callable[[list[_Column]], I
         raise TypeError(
             f"as_ takes tuple, dict, Row, 'scalar', a dataclass or a NamedTuple, not {name_of(as_)}"
         )
+    in_c = maker_in_c(as_, names)
+    if in_c is not None:
+        return in_c
     cls: Callable[..., Any] = as_
     positional = (
         [field.name for field in dataclasses.fields(as_) if field.init and not field.kw_only]
