@@ -167,7 +167,7 @@ def test_a_full_disk_leaves_what_comes_in_memory_and_says_so_once(
     assert [kept.take() for _ in range(put)] == [batch(n) for n in range(put)]
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == (
-        f"items of Spark that nobody asks for cannot be kept in a file of {folder} "
+        f"items of Spark that are not requested cannot be kept in a file of {folder} "
         "([Errno 27] File too large); they stay in memory, up to 0 MiB"
     )
 
