@@ -131,7 +131,8 @@ def check(folders: Mapping[str, Sequence[Find]], limits: Mapping[str, int]) -> I
     for folder, found in folders.items():
         if len(found) > (limit := limits.get(folder, 0)):
             yield from map(str, found[:SHOWN])
-            yield f"{folder}: {len(found)} words of {LIST.as_posix()}, and {limit} at most may be"
+            words = f"{len(found)} of the words in {LIST.as_posix()}"
+            yield f"{folder} has {words}; {limit} are allowed"
 
 
 def fewer(folders: Mapping[str, Sequence[Find]], limits: Mapping[str, int]) -> bool:

@@ -74,7 +74,7 @@ def test_it_is_found_with_its_line_and_what_to_write(root: Path, text: str, line
     first, last = found(root)
     assert first.startswith(f"{SOURCE}/module.py:{line}: ")
     assert first.endswith((": write is not a", ": write a noun"))
-    assert last == f"{SOURCE}: 1 words of docs/words.toml, and 0 at most may be"
+    assert last == f"{SOURCE} has 1 of the words in docs/words.toml; 0 are allowed"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_folder_may_have_as_many_as_were_recorded_and_no_more(root: Path) -> N
     assert not found(root)
     assert not fewer(root)
     module.write_text("# is no text\n# is no text\n", "utf-8")
-    assert found(root)[-1] == f"{SOURCE}: 2 words of docs/words.toml, and 1 at most may be"
+    assert found(root)[-1] == f"{SOURCE} has 2 of the words in docs/words.toml; 1 are allowed"
     module.write_text("", "utf-8")
     assert fewer(root)
     record(root)

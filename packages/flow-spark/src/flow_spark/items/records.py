@@ -1,4 +1,4 @@
-"""Records made from columns in C, where their class has no code of its own that could notice."""
+"""Records made from columns in C, if their class has no code that could notice."""
 
 from __future__ import annotations
 
