@@ -376,8 +376,8 @@ def test_a_reader_looks_for_nulls_in_another_process_as_here() -> None:
 
 def test_a_column_that_spark_knows_to_have_no_nulls_is_not_asked() -> None:
     rows = batch_of(pa.int64(), [1], nullable=False)
-    assert not Nulls(rows.schema, record(int)).looks
-    assert Nulls(batch_of(pa.int64(), [1]).schema, record(int)).looks
+    assert not Nulls(rows.schema, record(int), ["value"]).looks
+    assert Nulls(batch_of(pa.int64(), [1]).schema, record(int), ["value"]).looks
 
 
 @pytest.mark.parametrize("program", ["none", "a stage", "the first rows"])

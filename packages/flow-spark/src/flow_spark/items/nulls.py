@@ -6,7 +6,7 @@ import dataclasses
 import types
 import typing
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final, Literal, Protocol, TypeVar, Union, final
 
 from flow_spark.errors import SchemaMismatchError
@@ -29,13 +29,15 @@ class Nulls:
     Args:
         schema: the schema of the batches.
         as_: the type of an item; see `RowReader`.
+        names: the columns that batches have.
     """
 
     __slots__ = ("_as", "_columns")
 
-    def __init__(self, schema: ArrowSchema, as_: TypeHint) -> None:
+    def __init__(self, schema: ArrowSchema, as_: TypeHint, names: Collection[str]) -> None:
         self._as: Final = as_
-        self._columns: Final = dict(_required_parts(schema, as_))
+        parts = _required_parts(schema, as_)
+        self._columns: Final = {name: part for name, part in parts if name in names}
 
     @property
     def looks(self) -> bool:

@@ -8,20 +8,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from types import FunctionType, MemberDescriptorType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
 
 from flow_spark.items.columns import PORTION
 from flow_spark.items.shapes import is_namedtuple
 
-__all__ = ["maker_in_c"]
+__all__ = ["maker_in_c", "runs_no_code"]
+
+
+class _One(NamedTuple):
+    x: int
+
+
+_NAMED: Final = cast("type[object]", type(vars(_One)["x"]))
+"""The type of the fields of named tuples."""
 
 # Any: the values of a column, whose types a class says.
 _Columns = Sequence[Sequence[Any]]
 _SetAll = Callable[[Iterable[object], Iterable[Any]], Iterable[None]]
 
-_USED_BY_FROZEN: Final = "__dataclass_builtins_object__"
-"""The name by which the ``__init__`` of a frozen dataclass, as Python generates it, calls
-``object.__setattr__``."""
+_GENERATED: Final = "__create_fn__.<locals>.__init__"
+"""The qualified name of the code of an ``__init__`` that `dataclasses` has generated."""
 
 
 def maker_in_c(
@@ -46,29 +53,71 @@ def maker_in_c(
     return None
 
 
+def runs_no_code(cls: type[Any]) -> bool:
+    """Return whether no code of a user runs when a record is made, read from, and dropped."""
+    if hasattr(cls, "__del__") or hasattr(cls, "__getattr__"):
+        return False
+    if is_namedtuple(cls):
+        fields = [cls.__dict__.get(name) for name in cls._fields]
+        return _is_generated_namedtuple(cls) and all(type(field) is _NAMED for field in fields)
+    names = [field.name for field in dataclasses.fields(cls)] if _is_generated(cls) else []
+    return (
+        bool(names)
+        and _attribute_access(cls) is _attribute_access(object)
+        and not any(_is_descriptor(getattr(cls, name, None)) for name in names)
+    )
+
+
+def _attribute_access(cls: Any) -> object:  # Any: a class
+    return cls.__getattribute__
+
+
+def _is_descriptor(found: object) -> bool:
+    return hasattr(type(found), "__get__") and not isinstance(found, MemberDescriptorType)
+
+
 def _is_plain_namedtuple(cls: type[Any], names: tuple[str, ...]) -> bool:
+    return _is_generated_namedtuple(cls) and cls._fields == names
+
+
+def _is_generated_namedtuple(cls: type[Any]) -> bool:
     new: object = cls.__new__
     return (
         cls.__mro__[1:] == (tuple, object)
         and type(cls).__call__ is type.__call__
         and isinstance(new, FunctionType)
         and new.__globals__.get("__name__") == f"namedtuple_{cls.__name__}"
-        and cls._fields == names
     )
 
 
 def _is_plain_frozen(cls: type[Any], names: tuple[str, ...]) -> bool:
+    # Python makes others as fast by their own __init__.
+    return (
+        _is_generated(cls)
+        and _is_frozen(cls)
+        and {field.name for field in dataclasses.fields(cls)} == set(names)
+    )
+
+
+def _is_frozen(cls: Any) -> bool:  # Any: a dataclass
+    frozen: bool = cls.__dataclass_params__.frozen
+    return frozen
+
+
+def _is_generated(cls: type[Any]) -> bool:
+    """Return whether a dataclass is made by generated code alone, with a value for each field."""
     init: object = cls.__dict__.get("__init__")
     if not (dataclasses.is_dataclass(cls) and isinstance(init, FunctionType)):
         return False
     code = init.__code__
     _, *parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return (
-        _USED_BY_FROZEN in (*code.co_freevars, *code.co_names)
+        code.co_qualname == _GENERATED
         and type(cls).__call__ is type.__call__
         and cls.__new__ is object.__new__
         and not hasattr(cls, "__post_init__")
-        and {field.name for field in dataclasses.fields(cls)} == set(parameters) == set(names)
+        and (_is_frozen(cls) or cls.__setattr__ is object.__setattr__)
+        and {field.name for field in dataclasses.fields(cls)} == set(parameters)
     )
 
 

@@ -36,6 +36,7 @@ from flow_spark.items.shapes import (
     record_fields,
     shorten,
 )
+from flow_spark.items.unread import UNREAD
 from flow_spark.items.zones import zone_of
 
 if TYPE_CHECKING:
@@ -61,20 +62,44 @@ class RowReader:
             names of its fields; further columns are left out. ``"scalar"``: the bare value, or an
             error.
         verify: whether None is refused where the fields of a record do not allow it.
+        read: the columns that batches have; the other values of `schema` are `UNREAD`. None for
+            all of them.
+
+    Attributes:
+        names: the columns of which an item is made.
+        read: those of them that batches have.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
     """
 
-    __slots__ = ("_as", "_hints", "_make", "_nulls", "_readers", "_schema", "_timed", "names")
+    __slots__ = (
+        "_as",
+        "_hints",
+        "_make",
+        "_nulls",
+        "_readers",
+        "_schema",
+        "_timed",
+        "names",
+        "read",
+    )
 
-    def __init__(self, schema: ArrowSchema, as_: TypeHint = None, *, verify: bool = False) -> None:
+    def __init__(
+        self,
+        schema: ArrowSchema,
+        as_: TypeHint = None,
+        *,
+        verify: bool = False,
+        read: frozenset[str] | None = None,
+    ) -> None:
         self._schema = schema
         self._as = as_
-        self._nulls = Nulls(schema, as_) if verify else None
         self.names: Final = _columns(schema, as_)
+        self.read: Final = tuple(name for name in self.names if read is None or name in read)
+        self._nulls = Nulls(schema, as_, self.read) if verify else None
         self._hints: Final = dict(record_fields(as_) or ())
-        timed = [name for name in self.names if _zone_in(schema.field(name).type) is not None]
+        timed = [name for name in self.read if _zone_in(schema.field(name).type) is not None]
         self._timed: Final = timed[0] if timed else None
         self._readers = self._columns_of(schema)
         self._make = _maker(as_, self.names)
@@ -103,14 +128,19 @@ class RowReader:
     def _columns_of(self, schema: ArrowSchema) -> _Readers:
         """Return the readers of the columns, for times in the zone of `schema`."""
         zone = None if self._timed is None else _zone_in(schema.field(self._timed).type)
-        return zone, [_reader(schema.field(name), self._hints.get(name)) for name in self.names]
+        return zone, {
+            name: _reader(schema.field(name), self._hints.get(name)) for name in self.read
+        }
 
     def _items(self, batch: ArrowBatch) -> Iterable[Any]:
         zone, readers = self._readers
         # The zone is that of the session when it runs.
         if self._timed is not None and zone != _zone_in(batch.column(self._timed).type):
             _, readers = self._readers = self._columns_of(self.schema_of(batch))
-        columns = [read(batch.column(name)) for name, read in zip(self.names, readers, strict=True)]
+        unread = [UNREAD] * batch.num_rows
+        columns = [
+            readers[name](batch.column(name)) if name in readers else unread for name in self.names
+        ]
         if self._make is _scalars:
             nulls: int = batch.column(self.names[0]).null_count
             if nulls:
@@ -146,27 +176,34 @@ class RowReader:
         marks = [list(marks_of(one._schema)) for one in (self, other)]
         return self.__reduce__() == other.__reduce__() and marks[0] == marks[1]
 
+    def reading(self, names: Iterable[str]) -> RowReader:
+        """Return a reader of batches that have only the columns `names`."""
+        verify = self._nulls is not None
+        return RowReader(self._schema, self._as, verify=verify, read=frozenset(names))
+
     def __reduce__(
         self,
     ) -> tuple[
-        Callable[[ArrowSchema, TypeHint, bool, _Classes], RowReader],
-        tuple[ArrowSchema, TypeHint, bool, _Classes],
+        Callable[[ArrowSchema, TypeHint, bool, tuple[str, ...], _Classes], RowReader],
+        tuple[ArrowSchema, TypeHint, bool, tuple[str, ...], _Classes],
     ]:
         """Pickle by its arguments."""
         verify = self._nulls is not None
         classes = all_fields(self._as), known_in(self._schema)
-        return _remade, (self._schema, self._as, verify, classes)
+        return _remade, (self._schema, self._as, verify, self.read, classes)
 
 
 _Classes = tuple[dict[type[Any], Fields], "dict[bytes, UserDefinedType]"]
 """The records and the user-defined types that this process knows."""
 
 
-def _remade(schema: ArrowSchema, as_: TypeHint, verify: bool, classes: _Classes) -> RowReader:
+def _remade(
+    schema: ArrowSchema, as_: TypeHint, verify: bool, read: tuple[str, ...], classes: _Classes
+) -> RowReader:
     fields, types = classes
     know(fields)
     know_types(types)
-    return RowReader(schema, as_, verify=verify)
+    return RowReader(schema, as_, verify=verify, read=frozenset(read))
 
 
 def _columns(schema: ArrowSchema, as_: TypeHint) -> tuple[str, ...]:
@@ -285,8 +322,8 @@ class _Read(Protocol):
     def __call__(self, column: ArrowArray, /) -> _Column: ...
 
 
-_Readers = tuple[str | None, list[_Read]]
-"""The zone of all times, and the reader of each column."""
+_Readers = tuple[str | None, dict[str, _Read]]
+"""The zone of all times, and the reader of each column that is read."""
 
 
 def _zone_in(kind: ArrowType) -> str | None:

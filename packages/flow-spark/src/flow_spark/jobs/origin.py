@@ -8,6 +8,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
@@ -16,7 +17,7 @@ from typing_extensions import override
 
 from flow_core.flow import Flow
 from flow_core.sources import RangeSource
-from flow_core.stages import close_iterator
+from flow_core.stages import Stage, close_iterator
 from flow_core.structure import source_of, stages_of
 from flow_spark._spool import (
     Spool,
@@ -47,6 +48,8 @@ from flow_spark.jobs.task import (
     no_items,
     to_chunk,
 )
+from flow_spark.narrowing.columns_read import columns_read
+from flow_spark.narrowing.fields_read import GivenUpError
 from flow_spark.pickling.chunks import chunks
 from flow_spark.pickling.pickles import ItemSender
 
@@ -291,6 +294,7 @@ class FrameOrigin(FrameRows):
         as_: the type of an item; see `RowReader`.
         ordered: whether the order of `df` matters; it is then read as one partition.
         verify: see `readable`.
+        narrow: whether columns that no stage can read may be left out.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
@@ -298,10 +302,16 @@ class FrameOrigin(FrameRows):
             stream.
     """
 
-    __slots__ = ("_given", "_ordered", "_verify")
+    __slots__ = ("_given", "_narrow", "_ordered", "_read", "_verify")
 
     def __init__(
-        self, df: DataFrame, as_: object = None, *, ordered: bool = False, verify: bool = True
+        self,
+        df: DataFrame,
+        as_: object = None,
+        *,
+        ordered: bool = False,
+        verify: bool = True,
+        narrow: bool = True,
     ) -> None:
         if df.isStreaming:
             raise UnsupportedTypeError(
@@ -310,9 +320,12 @@ class FrameOrigin(FrameRows):
             )
         self._given: Final = df
         self._verify: Final = verify
+        self._narrow: Final = narrow
         df, reader = readable(df, as_, verify=verify)
         super().__init__(df, reader, as_)
         self._ordered: Final = ordered
+        self._read: tuple[str, ...] | None = None
+        """The columns that stages read; None for all of them."""
 
     @property
     @override
@@ -329,7 +342,27 @@ class FrameOrigin(FrameRows):
 
     @override
     def kept(self) -> Opened:
-        return Opened(self._df, self._reader, ordered=self.ordered)
+        df, reader = self._df, self._reader
+        if self._read is not None and isinstance(reader, RowReader):
+            df, reader = df.select(*map(quoted, self._read)), reader.reading(self._read)
+        return Opened(df, reader, ordered=self.ordered)
+
+    def narrowed(self, stages: tuple[Stage[Any, Any], ...]) -> FrameOrigin:
+        """Return the rows without the columns that `stages` cannot read."""
+        if not self._narrow or self._ordered or not isinstance(self._reader, RowReader):
+            return self
+        names = self._reader.names
+        try:
+            found = columns_read(stages, names, self.as_)
+        except GivenUpError:
+            return self
+        # Spark hands over no rows without columns.
+        read = tuple(name for name in names if name in found) or names[:1]
+        if len(read) == len(names):
+            return self
+        narrowed = copy(self)
+        narrowed._read = read
+        return narrowed
 
     @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
@@ -352,10 +385,13 @@ class FrameOrigin(FrameRows):
             SchemaMismatchError: if its columns do not fit `as_`.
         """
         df = change(self._given)
-        return FrameOrigin(df, as_, ordered=self.ordered, verify=self._verify)
+        return FrameOrigin(df, as_, ordered=self.ordered, verify=self._verify, narrow=self._narrow)
 
     def __repr__(self) -> str:
-        return f"from_dataframe({self._columns()})"
+        if self._read is None:
+            return f"from_dataframe({self._columns()})"
+        count = len(self._df.columns)
+        return f"from_dataframe({', '.join(self._read)}: {len(self._read)} of {count} columns)"
 
 
 @final

@@ -19,13 +19,23 @@ R = TypeVar("R")
 
 @overload
 def from_dataframe(
-    df: DataFrame, *, as_: type[R], ordered: bool = False, verify_schema: bool = True
+    df: DataFrame,
+    *,
+    as_: type[R],
+    ordered: bool = False,
+    verify_schema: bool = True,
+    narrow: bool = True,
 ) -> Flow[R]: ...
 
 
 @overload
 def from_dataframe(
-    df: DataFrame, *, as_: str | None = None, ordered: bool = False, verify_schema: bool = True
+    df: DataFrame,
+    *,
+    as_: str | None = None,
+    ordered: bool = False,
+    verify_schema: bool = True,
+    narrow: bool = True,
 ) -> Flow[Any]: ...  # Any: a type checker does not know the columns
 
 
@@ -35,6 +45,7 @@ def from_dataframe(
     as_: type[R] | str | None = None,
     ordered: bool = False,
     verify_schema: bool = True,
+    narrow: bool = True,
 ) -> Flow[R] | Flow[Any]:
     """The rows of a Spark DataFrame.
 
@@ -63,6 +74,11 @@ def from_dataframe(
         verify_schema: whether columns have to be of the types of the fields of `as_`. A float takes
             integers, too, and gets floats; an Enum takes its values. False makes records of any
             columns.
+        narrow: whether columns that no stage can read are left out: Spark does not read them, and
+            their values are neither converted nor checked for nulls. What the functions of the
+            stages can read is found in their byte code, without calling them. It is certain for
+            functions that only take fields out of their argument (``row.a``, ``row[0]``); a record
+            that goes anywhere else, such as ``f(row)``, has all columns.
 
     Returns:
         A flow with back-pressure: while nothing is requested, the tasks block. Items of one
@@ -75,4 +91,8 @@ def from_dataframe(
         PartitionChangedError: when it runs, if a retried task finds other rows, or another order.
     """
     with explaining("from_dataframe()"):
-        return Flow(SparkSource[Any](FrameOrigin(df, as_, ordered=ordered, verify=verify_schema)))
+        return Flow(
+            SparkSource[Any](
+                FrameOrigin(df, as_, ordered=ordered, verify=verify_schema, narrow=narrow)
+            )
+        )

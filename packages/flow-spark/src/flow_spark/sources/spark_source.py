@@ -110,6 +110,8 @@ class SparkSource(AbsorbingSource[T]):
     ) -> list[tuple[Origin, Split]]:
         """Yield the same as `lowered`, with everything before each shuffle."""
         origin, parts = self.origin, self.split(stages)
+        if isinstance(origin, FrameOrigin):
+            origin = origin.narrowed(parts.remote)
         steps = [(origin, parts)]
         endless = isinstance(origin, StreamOrigin)
         while parts.by is not None and not endless and (stays or parts.waits):
