@@ -8,6 +8,7 @@ from threading import Condition, Event, Lock
 
 import pytest
 
+from flow_testing import TIMEOUT_S
 from flow_testing.interleave import (
     PCT,
     Body,
@@ -259,7 +260,7 @@ def test_a_planted_bug_is_found(make: Callable[[bool], Body], kind: Kind) -> Non
 
     assert report.failure is not None
     assert report.failure.kind is kind
-    assert report.elapsed_s < 10
+    assert report.elapsed_s < 2 * TIMEOUT_S
 
 
 @pytest.mark.parametrize(("make", "kind"), BUGS)
