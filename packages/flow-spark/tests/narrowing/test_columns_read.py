@@ -90,7 +90,6 @@ def read(change: Callable[[Flow[Any]], Flow[Any]], as_: object = None) -> set[st
         (lambda rows: rows.map(lambda t: (t[0], t[1])).map(lambda t: t[9]), "number text"),
         (lambda rows: rows.filter(lambda t: t[1]).count(), "text"),
         (lambda rows: rows.count(), ""),
-        (lambda rows: rows.filter(lambda t: t[1]), None),
         (lambda rows: rows.take(3).map(lambda t: t[0]), "number"),
         (lambda rows: rows.flat_map_iterable(lambda t: t[3]), "many"),
         (lambda rows: rows.count_by_key(operator.itemgetter(1)), "text"),
@@ -115,6 +114,11 @@ def test_the_columns_that_stages_read_are_those_of_their_functions(
             read(change)
     else:
         assert read(change) == set(columns.split())
+
+
+def test_all_columns_are_read_if_the_records_leave_the_stages() -> None:
+    assert read(lambda rows: rows.filter(lambda t: t[1])) == set(COLUMNS)
+    assert read(lambda rows: rows) == set(COLUMNS)
 
 
 @pytest.mark.parametrize("as_", [Row, Open, Closed, Derived])
@@ -225,8 +229,20 @@ def test_spark_reads_only_the_columns_that_stages_read(df: DataFrame) -> None:
     made = rows.filter(lambda t: t.number > 3).map(lambda t: t.half)
     assert "ReadSchema: struct<number:int,half:double>" in plan_of(made)
     assert "from_dataframe(number, half: 2 of 4 columns)" in str(explain(made))
+    assert "it reads all columns" not in str(explain(made))
     wide = from_dataframe(df, as_=Row, narrow=False).map(lambda t: t.half)
     assert "ReadSchema: struct<number:int,text:string,half:double,many" in plan_of(wide)
+
+
+@pytest.mark.spark
+def test_an_explained_flow_says_why_all_columns_are_read(df: DataFrame) -> None:
+    made = from_dataframe(df).map(lambda t: t[0]).filter(lambda n: n > 1)
+    assert "it reads all columns" not in str(explain(made))
+    text = str(explain(from_dataframe(df).map(lambda t: sum(t[:1]))))
+    assert "from_dataframe(number, text, half, many); it reads all columns, since map(" in text
+    assert "it uses t in line" in text
+    assert "it reads all columns" not in str(explain(from_dataframe(df).filter(lambda t: t[0])))
+    assert "it reads all columns" not in str(explain(from_dataframe(df.select("half")).map(str)))
 
 
 @pytest.mark.spark

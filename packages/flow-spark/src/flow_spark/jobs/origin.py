@@ -302,7 +302,7 @@ class FrameOrigin(FrameRows):
             stream.
     """
 
-    __slots__ = ("_given", "_narrow", "_ordered", "_read", "_verify")
+    __slots__ = ("_given", "_narrow", "_ordered", "_read", "_verify", "why_all")
 
     def __init__(
         self,
@@ -326,6 +326,8 @@ class FrameOrigin(FrameRows):
         self._ordered: Final = ordered
         self._read: tuple[str, ...] | None = None
         """The columns that stages read; None for all of them."""
+        self.why_all: str | None = None
+        """The reason why it is not known which columns stages read, for a user; None if it is."""
 
     @property
     @override
@@ -352,16 +354,17 @@ class FrameOrigin(FrameRows):
         if not self._narrow or self._ordered or not isinstance(self._reader, RowReader):
             return self
         names = self._reader.names
-        try:
-            found = columns_read(stages, names, self.as_)
-        except GivenUpError:
-            return self
-        # Spark hands over no rows without columns.
-        read = tuple(name for name in names if name in found) or names[:1]
-        if len(read) == len(names):
+        if len(names) == 1:
             return self
         narrowed = copy(self)
-        narrowed._read = read
+        try:
+            found = columns_read(stages, names, self.as_)
+        except GivenUpError as error:
+            narrowed.why_all = str(error)
+            return narrowed
+        if len(found) < len(names):
+            # Spark hands over no rows without columns.
+            narrowed._read = tuple(name for name in names if name in found) or names[:1]
         return narrowed
 
     @override

@@ -74,7 +74,7 @@ class SparkSource(AbsorbingSource[T]):
     def places(self, stages: tuple[Stage[Any, Any], ...]) -> tuple[Place, ...]:
         steps = self._steps(stages, stays=False)
         return tuple(
-            Place(f"{_runner(origin, parts)} over {origin!r}", parts.remote)
+            Place(f"{_runner(origin, parts)} over {origin!r}{_why_all(origin)}", parts.remote)
             for origin, parts in steps
             if parts.remote
         )
@@ -142,6 +142,12 @@ def _is_direct(origin: Origin, parts: Split) -> bool:
     """Return whether Spark gives the results of the stages by itself."""
     program = Program[Any, Any](parts.remote)
     return isinstance(origin, FrameOrigin) and origin.direct(program) is not None
+
+
+def _why_all(origin: Origin) -> str:
+    """Return why columns are read that stages may not need, for `flow explain`."""
+    why = origin.why_all if isinstance(origin, FrameOrigin) else None
+    return "" if why is None else f"; it reads all columns, since {why}"
 
 
 def _runner(origin: Origin, parts: Split) -> str:
