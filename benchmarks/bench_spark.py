@@ -7,6 +7,7 @@
 * parts: the same, in 4, 40 and 200 partitions.
 * soon: a few rows of 200 partitions, or their number; per job, whatever --rows says.
 * out: items of this process as a DataFrame, and written to Parquet.
+* columns: one of 19 columns of Parquet, as tuples; and named tuples, summed by a key.
 * shuffle: a value per key, at several numbers of shuffle partitions.
 * growth: the map and the filter, counted, of more and more rows.
 
@@ -36,7 +37,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -839,6 +840,76 @@ def compare_shuffle(spark: SparkSession, rows: int, rounds: int) -> None:
 # -- growth
 
 
+class Keyed(NamedTuple):
+    """A row with a key."""
+
+    key: int
+    value: int
+    text: str
+
+
+def totals_by_hand(df: DataFrame) -> dict[int, int]:
+    """Return the sum of each key: a dict in each partition, and one here."""
+
+    def sums(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        totals: dict[int, int] = {}
+        for batch in batches:
+            keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
+            for key, value in zip(keys, values, strict=True):
+                totals[key] = totals.get(key, 0) + value
+        yield pa.RecordBatch.from_pydict({"k": list(totals), "v": list(totals.values())})
+
+    found: dict[int, int] = {}
+    for key, value in df.select("key", "value").mapInArrow(sums, "k long, v long").collect():
+        found[key] = found.get(key, 0) + value
+    return found
+
+
+def compare_columns(spark: SparkSession, rows: int, rounds: int) -> None:
+    """Compare flows over Parquet that use few of its columns."""
+    with tempfile.TemporaryDirectory() as folder:
+        kinds = ("id * {}", "id / {}", "concat('text', id % {})")
+        wide = [f"{kinds[i % 3].format(i + 1)} as c{i}" for i in range(19)]
+        spark.range(rows).selectExpr(*wide).write.parquet(f"{folder}/wide")
+        keyed = ["id % 1000 as key", "id as value", "concat('text', id) as text"]
+        spark.range(rows).selectExpr(*keyed).write.parquet(f"{folder}/keyed")
+        all_, pairs = spark.read.parquet(f"{folder}/wide"), spark.read.parquet(f"{folder}/keyed")
+        one = all_.select("c0")
+
+        def totals_by_flow() -> dict[int, int]:
+            named = from_dataframe(pairs, as_=Keyed)
+            return dict(named.reduce_by_key(lambda t: t.key, operator.add, lambda t: t.value))
+
+        compare(
+            "columns of Parquet, on local[2]",
+            {
+                "one of 19 columns, as tuples": (
+                    Way(
+                        "from_dataframe, pruned by hand",
+                        lambda: from_dataframe(one, as_=tuple).map(lambda t: t[0]).sum().single(),
+                    ),
+                    Way(
+                        "from_dataframe, narrowed",
+                        lambda: from_dataframe(all_).map(lambda t: t[0]).sum().single(),
+                        1.15,
+                    ),
+                    Way(
+                        "from_dataframe, all columns",
+                        lambda: (
+                            from_dataframe(all_, narrow=False).map(lambda t: t[0]).sum().single()
+                        ),
+                    ),
+                ),
+                "named tuples, summed by a key": (
+                    Way("mapInArrow by hand", lambda: totals_by_hand(pairs)),
+                    Way("reduce_by_key", totals_by_flow, 1.2),
+                ),
+            },
+            items=rows,
+            rounds=rounds,
+        )
+
+
 def compare_growth(spark: SparkSession, rows: int, rounds: int) -> None:
     def by_hand(size: int) -> int:
         return one_counted_by_hand(spark.range(size))
@@ -864,6 +935,7 @@ QUESTIONS = {
     "parts": compare_parts,
     "soon": compare_soon,
     "out": compare_out,
+    "columns": compare_columns,
     "shuffle": compare_shuffle,
     "growth": compare_growth,
 }
