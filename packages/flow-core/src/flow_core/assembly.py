@@ -1,4 +1,4 @@
-"""The assembly of a flow: its hooks, and its trace for debugging."""
+"""The assembly of a flow: the hooks that are called, and the trace for debugging."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["assembled", "assembly_trace", "labelled", "operator_of", "subscribed
 T = TypeVar("T")
 
 _within: Final[ContextVar[bool]] = ContextVar("flow_core.assembly", default=False)
-"""True while a hook is assembling: flows that it makes are not shown to it again."""
+"""True while a hook is assembling a flow: the flows that it makes are not shown to it again."""
 
 
 def assembled(flow: Flow[T]) -> Flow[T]:
     """Return the result of the assembly hooks for `flow`.
 
     Raises:
-        TypeError: if that is not a flow.
+        TypeError: if the result is not a flow.
     """
     call = hooks.on_assembly.call
     if call is None or _within.get():
@@ -46,7 +46,7 @@ def subscribed(subscriber: CoreSubscriber[T]) -> CoreSubscriber[T]:
     """Return the result of the subscription hooks for `subscriber`.
 
     Raises:
-        TypeError: if that is not a subscriber.
+        TypeError: if the result is not a subscriber.
     """
     call = hooks.on_subscribe.call
     if call is None:
@@ -58,18 +58,18 @@ def subscribed(subscriber: CoreSubscriber[T]) -> CoreSubscriber[T]:
 
 
 def labelled(name: str, detail: str) -> str:
-    """Return the operator ``name(detail)`` and the user's line that makes it, for messages."""
+    """Return the operator ``name(detail)`` and the line of the user that makes it, for messages."""
     frame = outside(sys._getframe(1))
     return f"{name}({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def operator_of(label: str) -> str:
-    """Return the operator of a label, without its place."""
+    """Return the operator in a label, without the place."""
     return label.partition(", assembled at ")[0]
 
 
 def task_name(label: str) -> str:
-    """Return the operator of a label and the line that made it, as the name of a task."""
+    """Return the name for a task: the operator in a label, and the line that made it."""
     operator, _, place = label.partition(", assembled at ")
     return f"{operator} {Path(place).name}".rstrip()
 

@@ -15,11 +15,11 @@ __all__ = ["Backoff", "RetryExhaustedError", "waiting"]
 
 
 class RetryExhaustedError(FlowError):
-    """A flow has failed once more than a `Backoff` allows. The cause is the last failure.
+    """A flow has failed more often than its `Backoff` allows. The cause is the last failure.
 
     Args:
-        message: where it failed, and how often it was tried.
-        retries: how often it was tried again.
+        message: says where the flow failed, and how often it was tried.
+        retries: how often the flow was tried again.
     """
 
     def __init__(self, message: str, *, retries: int = 0) -> None:
@@ -30,7 +30,7 @@ class RetryExhaustedError(FlowError):
 @final
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits longer after each failure, with some chance: for `retry_when`.
+    """Waits longer after each failure, by a partly random time; for `retry_when`.
 
     >>> from random import Random
     >>> backoff = Backoff(0.1, max=1.0, jitter=0)
@@ -38,23 +38,24 @@ class Backoff:
     [0.1, 0.2, 0.4, 0.8, 1.0]
 
     Args:
-        first: how long before the first retry, in seconds; no later time is shorter.
+        first: the time before the first retry, in seconds; no later time is shorter than this.
         factor: the factor by which the time grows with each retry; 1 for a fixed time.
         max: the longest time, in seconds.
         jitter: the part of the time that is random, from 0 to 1: with 0.5, a time of 2 s is
-            anything from 1 s to 3 s. So clients that failed together do not come back together.
-        max_attempts: how many retries there are at most; None for any number. A further failure
-            fails the flow, with `RetryExhaustedError`.
-        when: the errors to retry; others pass.
-        transient: whether an item that gets through resets the failures before it, for the time and
-            for `max_attempts`.
-        seed: the seed of the random numbers, the same for each subscriber; None for other ones each
-            time.
-        clock: the clock of the waiting time; None for that of the loop that runs the flow, or else
-            of the process.
+            anything from 1 s to 3 s. This way, clients that failed together do not all come back
+            together.
+        max_attempts: the most retries; None for any number. One more failure fails the flow, with
+            `RetryExhaustedError`.
+        when: selects the errors to retry; other errors fail the flow.
+        transient: whether an item that gets through resets the count of failures, for the waiting
+            time and for `max_attempts`.
+        seed: the seed of the random numbers, which are then the same for each subscriber; None for
+            different numbers each time.
+        clock: the clock that measures the waiting time; None for the clock of the event loop that
+            runs the flow, or of the process if there is no loop.
 
     Raises:
-        TypeError: if one of these is of the wrong type.
+        TypeError: if one of these arguments is of the wrong type.
         ValueError: if `first` is negative, `factor` is less than 1, `max` less than `first`,
             `jitter` not in [0, 1], or `max_attempts` negative.
     """
@@ -98,7 +99,7 @@ class Backoff:
         """Return the seconds to wait before the next retry.
 
         Args:
-            retries: how many there were already.
+            retries: how many retries there have been already.
             random: the random number generator.
         """
         first_s, max_s = self._times()
@@ -122,10 +123,11 @@ def waiting(
     """Return the `Backoff` that ``retry=times, backoff=backoff`` stand for.
 
     Args:
-        name: the operator, for messages.
-        times: how often to try again; None for the number of a Backoff, or any number.
+        name: the name of the operator, for messages.
+        times: how often to try again; None for the number of the Backoff, or any number if there is
+            none.
         backoff: the time before the first retry, in seconds, or a Backoff.
-        when: the errors to retry; Exception for those of a Backoff.
+        when: selects the errors to retry; Exception if the Backoff selects them.
 
     Raises:
         TypeError: if `backoff` is neither a time nor a Backoff.

@@ -23,21 +23,20 @@ class BatchStore(Protocol[C_co]):
 
         Args:
             subscriber: the name of the subscriber.
-            query_id: Spark's id of the query; it goes with the checkpoint.
+            query_id: Spark's id of the query, which Spark stores in the query's checkpoint.
             batch_id: the number of the micro-batch.
-            digest: a digest that distinguishes its rows from those of another one with the same
-                number.
+            digest: a digest of the rows, which tells them from those of another micro-batch with
+                the same number.
 
         Returns:
-            A context manager. It gives None if this very micro-batch was the last that was handled.
-            Otherwise it gives the object that the subscriber works with; and when its block ends
-                without
-            an error, it commits that work, the number and the digest at once, and with an error
-            nothing.
+            A context manager. Entering it gives None if this very micro-batch was the last that was
+            handled. Otherwise, it gives the object that the subscriber works with. If the block
+            then ends without an error, the context manager commits the work, the number and the
+            digest in one step; if it ends with an error, it commits nothing.
 
         Raises:
-            CheckpointConflictError: on entering, if the number is that of the last one and the
-                digest is not, or if the number is smaller.
+            CheckpointConflictError: on entering the context manager, if the number is that of the
+                last micro-batch but the digest is not, or if the number is smaller.
         """
 
 
@@ -47,9 +46,10 @@ class MicroBatch:
     """The outcome of a micro-batch.
 
     Attributes:
-        batch_id: its number; a replayed one has the same.
-        items: how many items of it were read.
-        repeated: whether it had been handled before, so that nothing was done.
+        batch_id: the number of the micro-batch; when it is replayed, it has the same number.
+        items: how many of its items were read.
+        repeated: whether the micro-batch had already been handled, so that nothing was done this
+            time.
     """
 
     batch_id: int

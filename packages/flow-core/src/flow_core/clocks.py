@@ -1,7 +1,8 @@
 """Clocks: they tell the time, and run tasks later.
 
-An operator that waits takes a `Clock`. `system_clock` is the one of the process, `AsyncioClock`
-runs tasks in an event loop, and a `flow_testing.VirtualClock` lets hours pass in no time.
+An operator that waits takes a `Clock`. `system_clock` returns the clock of the process,
+`AsyncioClock` runs tasks in an event loop, and with a `flow_testing.VirtualClock`, hours pass in no
+time.
 """
 
 from __future__ import annotations
@@ -54,16 +55,17 @@ Seconds: TypeAlias = float | timedelta
 
 _KEEP_ALIVE_S: Final = 10.0
 _LONGEST_WAIT_S: Final = 3600.0
-"""A wait may not be as long as a delay: the platform has a limit."""
+"""The longest single wait, in seconds: a delay may be longer, but the platform limits how long a
+thread can wait."""
 _FEW: Final = 64
 
 
 class Clock(Protocol):
-    """Tells the time, and runs tasks at a time.
+    """Tells the time, and runs tasks at a given time.
 
-    A task must not raise and must not block: it shares its thread with all others. An error of it
-    goes to the dropped-errors hook, and ends it, if it is periodic. It sees the context variables
-    of the code that scheduled it, like the callbacks of an event loop.
+    A task must not raise and must not block: it shares its thread with all other tasks. If it
+    raises, its error goes to the dropped-errors hook, and a periodic task is not run again. A task
+    sees the context variables of the code that scheduled it, like the callbacks of an event loop.
     """
 
     __slots__ = ()
@@ -79,13 +81,13 @@ class Clock(Protocol):
         Tasks that are due at the same time run in the order in which they were scheduled.
 
         Args:
-            delay_s: seconds; 0 or less means as soon as possible, but never within this call.
-                Infinity is never.
+            delay_s: seconds; 0 or less means as soon as possible, but never before `schedule`
+                returns. With an infinite delay, the task never runs.
             task: called without arguments, on the clock's thread.
 
         Returns:
-            The handle to cancel it with, from any thread: `dispose` drops the task at once. A
-            running task is not interrupted.
+            A handle that cancels the task, from any thread: its `dispose` drops the task at once. A
+            task that already runs is not interrupted.
 
         Raises:
             ValueError: if the delay is not a number (NaN).
@@ -96,9 +98,9 @@ class Clock(Protocol):
     def schedule_periodically(self, delay_s: float, period_s: float, task: Task, /) -> Disposable:
         """Run `task` again and again, until the returned handle is disposed of.
 
-        Run number `n` is due at ``start + delay_s + n * period_s``, however long the runs before it
-        took and however late they were: delays do not add up. An overdue run follows as soon as
-        other tasks that are due have run; runs never overlap, and none is left out.
+        Run number `n` is due at ``start + delay_s + n * period_s``, however long or late the
+        earlier runs were: delays do not add up. An overdue run follows as soon as the other tasks
+        that are due have run; runs never overlap, and none is left out.
 
         Args:
             delay_s: seconds up to the first run, as in `schedule`.
@@ -119,7 +121,7 @@ def in_seconds(time: Seconds, name: str = "a time") -> float:
         name: the name of the argument, for the message.
 
     Raises:
-        TypeError: if it is neither.
+        TypeError: if `time` is neither.
     """
     if isinstance(time, timedelta):
         return time.total_seconds()
@@ -132,8 +134,8 @@ def check_delay(delay: Seconds) -> float:
     """Return `delay` in seconds, but at least 0.
 
     Raises:
-        TypeError: if it is neither a number of seconds nor a timedelta.
-        ValueError: if it is NaN.
+        TypeError: if `delay` is neither a number of seconds nor a timedelta.
+        ValueError: if `delay` is NaN.
     """
     delay_s = in_seconds(delay, "a delay")
     if math.isnan(delay_s):
@@ -142,11 +144,11 @@ def check_delay(delay: Seconds) -> float:
 
 
 def check_period(period: Seconds) -> float:
-    """Return `period` in seconds, if something can be done that often.
+    """Return `period` in seconds, after checking that something can be done that often.
 
     Raises:
-        TypeError: if it is neither a number of seconds nor a timedelta.
-        ValueError: if it is not above 0 and finite.
+        TypeError: if `period` is neither a number of seconds nor a timedelta.
+        ValueError: if `period` is not above 0, or not finite.
     """
     period_s = in_seconds(period, "a period")
     if not 0 < period_s < math.inf:
@@ -161,7 +163,7 @@ def check_period(period: Seconds) -> float:
 class _Timed(Disposable):
     """A task with its due time. Setting `task` to None ends it; that needs no lock.
 
-    Only the clock's thread runs it, so that it cannot run twice.
+    Only the clock's thread runs the task, so it cannot run twice at the same time.
     """
 
     __slots__ = ("__weakref__", "context", "due", "first", "period", "runs", "task")
@@ -176,7 +178,7 @@ class _Timed(Disposable):
     @property
     @override
     def disposed(self) -> bool:
-        """True also when it has run for the last time, or has begun to."""
+        """True also when the task has run for the last time, or has begun its last run."""
         return self.task is None
 
     @override
@@ -191,7 +193,7 @@ class _Timed(Disposable):
         self.dispose()
 
     def run(self) -> bool:
-        """Run the task, unless it was disposed of; return whether it has to run again, at `due`."""
+        """Run the task, unless it was disposed of. Return True if it has to run again, at `due`."""
         context, task = self.context, self.task  # in this order: `dispose` has the other one
         if context is None or task is None:
             return False
@@ -207,12 +209,13 @@ class _Timed(Disposable):
 
 
 def run_reported(task: Task, context: Context | None = None) -> bool:
-    """Run `task`, in `context` if there is one; its error goes to the hook.
+    """Run `task`, in `context` if one is given; its error goes to the dropped-errors hook.
 
-    Nothing propagates, not even a fatal error: it would end the thread of all timers, unnoticed.
+    Nothing propagates, not even a fatal error: it would end, unnoticed, the thread that runs all
+    timers.
 
     Returns:
-        Whether it did not raise.
+        True if the task did not raise.
     """
     try:
         task() if context is None else context.run(task)
@@ -232,7 +235,7 @@ def run_reported(task: Task, context: Context | None = None) -> bool:
 
 @final
 class SystemClock(Clock):
-    """Real time, and one daemon thread for all tasks. Use `system_clock`, the one of the process.
+    """The real time, and one daemon thread for all tasks. Use `system_clock`, which returns it.
 
     >>> from threading import Event
     >>> done = Event()
@@ -241,15 +244,16 @@ class SystemClock(Clock):
     (True, True)
 
     Time is monotonic: it does not follow changes of the machine's date. The thread starts with the
-    first task, and ends when there was none for a while. Scheduling costs O(log n). Disposing of a
-    task costs O(1): its place stays empty in the heap, and empty places are removed before they are
-    as many as the tasks (or 64). A forked process starts without tasks; those of its parent run
-    there only.
+    first task, and ends when no task was waiting for a while. Scheduling costs O(log n). Disposing
+    of a task costs O(1): its place in the heap stays empty, and empty places are removed before
+    there are more of them than tasks (or than 64). A forked process starts without tasks; those of
+    its parent run there only.
 
-    A task must not block its thread: a flow that would block there (``first()``, ``for item in
-    flow``) raises BlockingInEventLoopError.
+    A task must not block the clock's thread: a flow that would block in that thread (``first()``,
+    ``for item in flow``) raises BlockingInEventLoopError.
 
-    Pickled and sent to another process, it is the clock of that process, without the tasks.
+    If this clock is pickled and sent to another process, it becomes the clock of that process,
+    without the tasks.
 
     Args:
         keep_alive: how long the thread waits for another task before it ends, in seconds.
@@ -301,7 +305,7 @@ class SystemClock(Clock):
         return "SystemClock()"
 
     def __reduce__(self) -> tuple[Callable[..., SystemClock], tuple[float, ...]]:
-        """Pickle as the clock of the process, or as one with the same arguments."""
+        """Pickle the clock of the process as that, and another one with its arguments."""
         return (system_clock, ()) if self is _system_clock else (SystemClock, (self._keep_alive_s,))
 
     def _add(self, timed: _Timed) -> _Timed:
@@ -331,7 +335,7 @@ class SystemClock(Clock):
         return thread
 
     def _push(self, timed: _Timed, due: float) -> None:
-        """Put it into the heap, and wake the thread if it has to wait less time now."""
+        """Put the task into the heap, and wake the thread if it now has to wait less time."""
         heap = self._heap
         if len(heap) >= self._room:
             # In steps that each leave a valid heap: a task may be scheduled within any of them.
@@ -347,7 +351,7 @@ class SystemClock(Clock):
             self._changed.notify()
 
     def _run_next(self) -> bool:
-        """Wait for the next task and run it; return False if the thread has to end."""
+        """Wait for the next task and run it. Return False if the thread has to end."""
         # A separate function: a task that has run must not stay alive while the thread waits.
         timed = self._next()
         if timed is None:
@@ -361,9 +365,9 @@ class SystemClock(Clock):
         return True
 
     def _next(self) -> _Timed | None:
-        """Return the next task, when it is due.
+        """Return the next task as soon as it is due.
 
-        None when there was none for so long that the thread ends.
+        The result is None if there was no task for so long that the thread has to end.
         """
         with self._changed:
             # A task that forks continues in the child, where this thread is not the clock's any
@@ -385,7 +389,7 @@ class SystemClock(Clock):
 
 @final
 class _ClockThread(threading.Thread):
-    """Runs the tasks of a clock, until there was none for a while."""
+    """The thread that runs the tasks of a clock, until there was no task for a while."""
 
     def __init__(self, clock: SystemClock) -> None:
         super().__init__(name="flow-clock", daemon=True)
@@ -424,11 +428,11 @@ def system_clock() -> SystemClock:
 
 
 clocks_in_force: Final[list[Clock]] = []
-"""The clocks that a test has set by ``with VirtualClock():``; the innermost is last."""
+"""The clocks that tests have set by ``with VirtualClock():``; the innermost is last."""
 
 
 def current_time() -> float:
-    """Return the time of the clock that a test has set, or else of the process."""
+    """Return the time of the clock that a test has set, or else of the clock of the process."""
     return home_clock(None, None).now() if clocks_in_force else time.monotonic()
 
 
@@ -439,11 +443,14 @@ _numbers: Final = count()
 
 @final
 class _Due(float):
-    """A time of a loop. A loop does not order timers of the same time: these are ordered.
+    """A time of a loop.
+
+    A loop leaves open which of two timers with the same time comes first; those of this class are
+    ordered.
 
     Args:
         time_s: the time.
-        number: the lower one is first.
+        number: decides between equal times: the lower number comes first.
     """
 
     __slots__ = ("_number",)
@@ -468,7 +475,7 @@ class _Due(float):
 
 @final
 class _LoopTimer(Disposable):
-    """A task of an event loop. Armed in the loop's thread, disposed of in any."""
+    """A task in an event loop. It is armed in the loop's thread, and may be disposed of in any."""
 
     __slots__ = (
         "__weakref__",
@@ -493,7 +500,7 @@ class _LoopTimer(Disposable):
     @property
     @override
     def disposed(self) -> bool:
-        """True also when it has run for the last time, or has begun to."""
+        """True also when the task has run for the last time, or has begun its last run."""
         return self._task is None
 
     @override
@@ -511,7 +518,7 @@ class _LoopTimer(Disposable):
         self.dispose()
 
     def arm(self) -> None:
-        """Have the loop run it. In the loop's thread."""
+        """Have the loop run the task when it is due. Called in the loop's thread."""
         if self._task is None:
             return
         due = self._first if self._period is None else self._first + self._runs * self._period
@@ -559,7 +566,7 @@ class AsyncioClock(Clock):
     loop, as always in asyncio.
 
     Args:
-        loop: the event loop. Tasks run while it runs; with the loop they end.
+        loop: the event loop. Tasks run while the loop runs, and end with it.
     """
 
     __slots__ = ("loop",)
@@ -598,9 +605,9 @@ class AsyncioClock(Clock):
         return timer
 
     def _in_loop(self, action: Task) -> bool:
-        """Run `action` in the loop's thread, at once if that is this one.
+        """Run `action` in the loop's thread: at once if the caller is in that thread.
 
-        Return whether it is possible.
+        Return False if this is not possible.
 
         A closed loop runs nothing any more.
         """
@@ -620,9 +627,10 @@ def home_clock(clock: Clock | None, home: Home | None) -> Clock:
     """Return the clock for one subscription to an operator that waits.
 
     Args:
-        clock: the operator's argument. If None, it is the clock that a test has set (see
-            `flow_testing.VirtualClock`), that of the home's loop, or that of the process.
-        home: the home of the subscription.
+        clock: the operator's argument. If it is None, the result is the clock that a test has set
+            (see `flow_testing.VirtualClock`), or else the clock of the home's loop, or else the
+            clock of the process.
+        home: the home of the subscription: the event loop or thread it belongs to, if any.
     """
     if clock is not None:
         return clock

@@ -20,14 +20,15 @@ T = TypeVar("T")
 class Connectable(Publisher[T], Generic[T]):
     """A publisher that does nothing for its subscribers until `connect` is called.
 
-    Subscribers come at any time, and their requests count. The operator that has made this
-    describes what late, slow and leaving subscribers get. All of them have this in common:
+    Subscribers may come at any time, and their requests count from then on. The operator that has
+    made the connectable describes what late, slow and leaving subscribers get. All connectables
+    have this in common:
 
     Order: subscribers that wait for `connect` are admitted in the order in which they have come,
-    before the source runs. One that subscribes just then may be admitted before some of them; no
-    subscriber misses an item by that. Re-entering: a subscriber that subscribes or connects from
-    within a signal is served like any other. A run gives up its place before its end is sent, so a
-    subscriber that subscribes and connects because of the end is in the next run.
+    before the source runs. A subscriber that comes at that very moment may be admitted before some
+    of them; no subscriber misses an item because of it. Re-entering: a subscriber that subscribes
+    or connects from within a signal is served like any other. A run gives up its place before its
+    end is sent, so a subscriber that subscribes and connects because of the end is in the next run.
     """
 
     __slots__ = ()
@@ -36,12 +37,12 @@ class Connectable(Publisher[T], Generic[T]):
         "such a Connectable waits for connect(): use share, cache, or publish or replay with a "
         "selector"
     )
-    """The text that pipelines show where a flow is needed."""
+    """The advice that pipelines show where a flow is needed and this was given."""
 
     if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
 
         def __getattr__(self, name: str) -> object:
-            """Say what is missing, and where operators are found."""
+            """Raise an error that says what is missing, and where the operators are found."""
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             if not name.startswith("_"):
                 if not hasattr(Flow, name):
@@ -53,7 +54,7 @@ class Connectable(Publisher[T], Generic[T]):
             raise AttributeError(message, name=name, obj=self)
 
         def __iter__(self) -> object:
-            """Refuse, and say what to do first."""
+            """Raise an error that says what to do before iterating."""
             raise TypeError(
                 f"a {type(self).__name__} waits for connect(), and is not a flow to iterate over: "
                 "iterate over .ref_count() or .auto_connect()"
@@ -64,12 +65,13 @@ class Connectable(Publisher[T], Generic[T]):
         """Run the source for all subscribers, unless it runs already.
 
         Args:
-            callback: gets the connection before the source is subscribed to: with a source that
-                does not return before it has ended, this is the only way to stop it.
+            callback: gets the connection before the source is subscribed to. If the source's
+                ``subscribe`` does not return before the flow has ended, this is the only way to
+                stop it.
 
         Returns:
-            The connection. Disposing of it cancels the source; if that has ended, it
-            does nothing, even if another run is under way.
+            The connection. Disposing of it cancels the source; if that source has already ended,
+            disposing does nothing, even if another run is under way.
         """
 
     @abstractmethod
@@ -78,7 +80,7 @@ class Connectable(Publisher[T], Generic[T]):
 
     @abstractmethod
     def statistics(self) -> Statistics:
-        """Return the waiting, the served and the slow subscribers. Any thread."""
+        """Return how many subscribers wait, are served, or are slow. Callable from any thread."""
 
     @property
     def flow(self) -> Flow[T]:
@@ -91,12 +93,13 @@ class Connectable(Publisher[T], Generic[T]):
     ) -> Flow[T]:
         """A flow that connects when it has `subscribers` subscribers, and never again.
 
-        Late, slow and leaving subscribers: as for the connectable; the run continues when all have
-        left. A subscriber that comes after the end, or within it, gets the end; from `replay` it
-        gets the items as well.
+        Late, slow and leaving subscribers get what the connectable gives them; the run continues
+        when all have left. A subscriber that comes after the end, or while the end is being sent,
+        gets the end; from `replay` it gets the items as well.
 
         Args:
-            subscribers: how many; they need not be there at the same time. 0 connects at once.
+            subscribers: how many subscribers are needed; they need not be there at the same time. 0
+                connects at once.
             on_connect: gets the connection, before the source is subscribed to.
 
         Raises:
@@ -110,18 +113,19 @@ class Connectable(Publisher[T], Generic[T]):
     ) -> Flow[T]:
         """A flow that connects when there are subscribers, and disconnects when all have left.
 
-        Late and slow subscribers: as for the connectable. A subscriber that leaves is no longer
-        counted; one that comes as the last one leaves is served, by the same run or the next one.
-        When the source has ended and all subscribers have got the end, the next one starts a new
-        run, even from within its own end; one that comes before that, because another one is slow,
-        belongs to the old run.
+        Late and slow subscribers get what the connectable gives them. A subscriber that leaves is
+        no longer counted; one that comes as the last one leaves is served, by the same run or by
+        the next one. When the source has ended and all subscribers have got the end, the next
+        subscriber starts a new run, even if it comes from within the end of the old one. A
+        subscriber that comes earlier, while a slow one has not got the end yet, belongs to the old
+        run.
 
         Args:
-            min_subscribers: how many subscribers it needs to connect.
-            grace: how long to continue without subscribers, in seconds; one that comes meanwhile
-                joins.
-            clock: the clock of `grace`; None for that of the loop of the first subscriber, or else
-                of the process.
+            min_subscribers: how many subscribers it takes to connect.
+            grace: how long the run continues without subscribers, in seconds; a subscriber that
+                comes during that time joins the run.
+            clock: the clock that measures `grace`; None for the clock of the event loop of the
+                first subscriber, or of the process if there is no loop.
 
         Raises:
             TypeError: if `min_subscribers` is not an int, or `grace` is not a time.

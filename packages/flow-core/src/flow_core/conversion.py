@@ -1,4 +1,4 @@
-"""`from_`: converts objects that the installed packages know to a flow."""
+"""`from_`: makes a flow of any object for which an installed package has a converter."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["Convertible", "as_flow", "from_"]
 T = TypeVar("T")
 
 Convertible: TypeAlias = Publisher[T] | Iterable[T] | AsyncIterable[T] | Awaitable[T]
-"""The results that functions of the user may return in place of a flow: like `from_`, without
-text."""
+"""The types that functions of the user may return in place of a flow: those that `from_` takes,
+except text."""
 
 _ITERABLES: Final = frozenset[type]({list, tuple, range})
 """Classes for which no package has its own converter."""
@@ -43,27 +43,29 @@ def from_(value: object, /) -> Flow[object]: ...
 
 
 def from_(value: object, /) -> Flow[object]:
-    """Convert `value` to a flow, by the converter that knows its class best.
+    """Convert `value` to a flow, with the converter that fits its class best.
 
     >>> list(from_([1, 2, 3]).map(str))
     ['1', '2', '3']
 
     The core converts flows, iterables (a dict gives its keys, as in a ``for`` loop), async
-    iterables, futures, awaitables and publishers; packages add their own, such as a Spark DataFrame
-    (flow-spark). `flow plugins` lists them. The first call looks for installed plugins.
+    iterables, futures, awaitables and publishers; packages add further converters, such as that of
+    flow-spark for a DataFrame. `flow plugins` lists them. The first call looks for installed
+    plugins.
 
     Args:
         value: anything but None. A str or bytes is refused, since it may stand for one item or for
-            its characters: use `just` or `from_iterable`. A converter for the exact class is
-            preferred: a plugin that has its own list class converts that.
+            its characters: use `just` or `from_iterable`. A converter for the exact class of
+            `value` is preferred: if a plugin has a converter for its own list class, that converter
+            is used.
 
     Returns:
         A flow. The converter's documentation describes demand, thread
         and fusion.
 
     Raises:
-        NoConverterError: if there is none; it says what is accepted, and which package would bring
-            it.
+        NoConverterError: if there is no converter; the text says what is accepted, and which
+            package would bring a converter.
         PluginError: if the converter cannot be imported, or does not return a flow.
     """
     return late.plugin_host().convert(value)
@@ -74,11 +76,11 @@ def as_flow(made: Convertible[T], who: str) -> Flow[T]:
 
     Args:
         made: a flow or another publisher, or anything that `from_` takes.
-        who: the function, for messages.
+        who: the user's function, for messages.
 
     Raises:
-        NoneItemError: for None.
-        TypeError: for anything else that cannot become a flow.
+        NoneItemError: if `made` is None.
+        TypeError: if `made` cannot become a flow for another reason.
     """
     if isinstance(made, Flow):
         return made

@@ -41,7 +41,7 @@ __all__ = [
 
 
 class _Ended(Protocol):
-    """The method of a subscriber that receives an error."""
+    """A subscriber, as far as it receives an error."""
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
@@ -51,17 +51,17 @@ class _Ended(Protocol):
 class FlowError(Exception):
     """The base of the errors that this library raises or signals itself.
 
-    Errors of user functions are never wrapped: they travel as the same object, with a note of the
-    stage in which they were raised.
+    Errors of user functions are never wrapped: the flow passes on the same error object, with a
+    note that names the stage in which it was raised.
     """
 
 
 class NoneItemError(FlowError, TypeError):
-    """None was given in place of an item."""
+    """None was given where an item is needed."""
 
 
 class MissingBackpressureError(FlowError):
-    """An upstream sent more than was requested, and there is no room for the rest."""
+    """An upstream has sent more than was requested, and there is no room for the rest."""
 
 
 class RejectedExecutionError(FlowError):
@@ -81,22 +81,22 @@ class ProtocolViolationError(FlowError):
 
 
 class BlockingInEventLoopError(FlowError, RuntimeError):
-    """A blocking call in the thread of an event loop or of all timers, which it would stop."""
+    """A call would block the thread of an event loop, or the thread that runs all timers."""
 
 
 class LoopEndedError(FlowError):
     """The event loop in which a flow waits is closed, or cancels its tasks at its end.
 
-    An operator that tries again does so only in another loop.
+    An operator that tries again after this error does so only in another loop.
     """
 
 
 class NoItemError(FlowError, LookupError):
-    """One item was expected and the flow had none."""
+    """An item was expected, and the flow had none."""
 
 
 class TooManyItemsError(FlowError, LookupError):
-    """One item was expected and the flow had more."""
+    """One item was expected, and the flow had more than one."""
 
 
 class PluginError(FlowError):
@@ -104,15 +104,16 @@ class PluginError(FlowError):
 
 
 class NoSuchNameError(FlowError, AttributeError):
-    """A name that a flow or a module of the library does not have.
+    """A flow, or a module of the library, does not have the name that was looked up.
 
-    The text gives the name it has here.
+    The text of the error says what the name is called in this library.
 
-    The text is made when it is read: `hasattr` raises this often, and does not read it.
+    The text is made only when it is read, because `hasattr` raises this error often and does not
+    read its text.
 
     Args:
-        owner: the object without such a name.
-        name: the name.
+        owner: the object that does not have the name.
+        name: the name that was looked up.
     """
 
     def __init__(self, owner: str, name: str) -> None:
@@ -125,7 +126,7 @@ class NoSuchNameError(FlowError, AttributeError):
 
 
 class _Nameless:
-    """An object without names, so that Python suggests none."""
+    """An object without attributes, so that Python suggests no name of it."""
 
     __slots__ = ()
 
@@ -142,7 +143,7 @@ class NotInstalledError(FlowError, ModuleNotFoundError):
 
 
 class UnknownOperatorError(FlowError, LookupError):
-    """A name that no installed package registers."""
+    """No installed package registers the name that was looked up."""
 
 
 class NoConverterError(UnknownOperatorError, TypeError):
@@ -150,15 +151,17 @@ class NoConverterError(UnknownOperatorError, TypeError):
 
 
 def no_such_name(owner: str, name: str) -> Never:
-    """Raise the error of a ``__getattr__`` of the library, which calls this itself.
+    """Raise the error for a missing name. A ``__getattr__`` of the library calls this directly.
 
     Args:
         owner: the name of a class that has operators, or the full name of a module.
         name: the name that was looked up.
 
     Raises:
-        ImportError: for a ``from`` import, which would hide the text of another error.
-        AttributeError: a `NoSuchNameError`; a plain one for private names, which tools look up.
+        ImportError: if the name is looked up by a ``from`` import, which would hide the text of any
+            other error.
+        AttributeError: a `NoSuchNameError`; for private names, which tools look up, a plain
+            AttributeError.
     """
     if name.startswith("_"):
         raise AttributeError(f"{owner} has no attribute {name!r}")
@@ -178,7 +181,7 @@ def none_given(method: str) -> NoneItemError:
 
 
 def none_item(who: str) -> NoneItemError:
-    """Return the error of a flow when `who`, a source or a function of the user, gives None."""
+    """Return the error for a flow in which `who`, a source or a user's function, has given None."""
     return NoneItemError(
         f"{who} gave None, which is not an item; leave such items out, or use another "
         "object in their place"
@@ -186,13 +189,14 @@ def none_item(who: str) -> NoneItemError:
 
 
 def cancelled_inside(who: str, cancelled: BaseException) -> FlowError:
-    """Return an error in place of a CancelledError that a coroutine got from something it awaits.
+    """Return an error in place of a CancelledError that a coroutine got from what it awaits.
 
-    The CancelledError itself would end the task that runs the flow, as if that had been cancelled.
+    The CancelledError itself would end the task that runs the flow, as if that task had been
+    cancelled.
 
     Args:
-        who: the function, or the operator that has called it, for the message.
-        cancelled: the error that it let through.
+        who: the user's coroutine function, or the operator that has called it, for the message.
+        cancelled: the CancelledError that the coroutine let through.
     """
     told = FlowError(f"{who}: what it awaits was cancelled, and the flow was not")
     told.__cause__ = cancelled
@@ -200,14 +204,14 @@ def cancelled_inside(who: str, cancelled: BaseException) -> FlowError:
 
 
 def late_fusion() -> ProtocolViolationError:
-    """Return the error of `request_fusion` when it is called a second time, or too late."""
+    """Return the error that `request_fusion` raises if it is called twice, or too late."""
     return ProtocolViolationError("request_fusion comes once, in on_subscribe, before any request")
 
 
 _FATAL: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError)
 
 _LEFT: Final = "__flow_left__"
-"""The attribute of a fatal error with a `_Left`."""
+"""The attribute under which a fatal error keeps its `_Left`."""
 
 
 @final
@@ -219,20 +223,21 @@ class _Left:
     def __init__(self) -> None:
         self.waiting: list[_Ended] = []
         self.owners: list[object] = []
-        """The operators that have dropped them, and others before."""
+        """The operators that have dropped these subscribers, and operators that had dropped others
+        earlier."""
 
 
 explanations: Final[list[Callable[[BaseException], str | None]]] = []
-"""Functions that may return a second note for an error of a user's function, with its likely cause;
-packages add theirs."""
+"""Functions that may return a second note, with the likely cause, for an error of a user's
+function; packages add theirs to this list."""
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Add `note` to `error`, once. An error that cannot be changed stays as it is.
+    """Add `note` to `error`, once. Do nothing if the error cannot be changed.
 
     Args:
         error: an error that a function of the user has raised.
-        note: where it was raised.
+        note: says where the error was raised.
     """
     try:
         if note not in getattr(error, "__notes__", ()):
@@ -246,11 +251,11 @@ def add_note(error: BaseException, note: str) -> None:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Return whether `error` must propagate and may not become ``on_error`` on its way.
+    """Return True if `error` must propagate, and must not be turned into ``on_error``.
 
-    A RecursionError is fatal if the stack is full of operators, so that there is no room for
-    signals either. If a function of the user raises it with a shallow stack, it is an error like
-    any other, for example for a text that is nested too deep for a parser.
+    A RecursionError is fatal if the stack is full of operators: there is no room for signals then
+    either. If a function of the user raises a RecursionError while the stack is shallow, it is an
+    error like any other; a parser, for example, raises it for a text that is nested too deep.
     """
     return isinstance(error, _FATAL) or (isinstance(error, RecursionError) and _too_deep(error))
 
@@ -266,7 +271,7 @@ def throw_if_fatal(error: BaseException) -> None:
 
 
 def _is_deep() -> bool:
-    """Return whether a third of the stack is in use."""
+    """Return whether more than a third of the stack is in use."""
     try:
         sys._getframe(sys.getrecursionlimit() // 3)
     except ValueError:
@@ -275,10 +280,10 @@ def _is_deep() -> bool:
 
 
 def _too_deep(error: RecursionError) -> bool:
-    """Return whether `error` is due to flows that are nested too deep; if so, note that in it.
+    """Return whether flows that are nested too deep caused `error`; if so, add a note that says so.
 
-    The answer stays the same while it propagates, though the stack gets shallow; and for errors
-    that are raised while it is handled.
+    The answer for an error stays the same while the error propagates, though the stack gets
+    shallower. Errors that are raised while it is handled get the same answer.
     """
     if _LEFT in error.__dict__:
         return True
@@ -296,7 +301,7 @@ def _too_deep(error: RecursionError) -> bool:
 
 
 def _left_by(error: BaseException) -> _Left | None:
-    """Return the subscribers that `error`, or an error before it, has left."""
+    """Return the subscribers that were left without an end by `error`, or by an error before it."""
     known: BaseException | None = error
     while known is not None:
         left = known.__dict__.get(_LEFT)
@@ -307,17 +312,17 @@ def _left_by(error: BaseException) -> _Left | None:
 
 
 def leave(error: BaseException, subscriber: _Ended | None, owner: object) -> None:
-    """Remember that because of a fatal `error` nothing more is sent to `subscriber`.
+    """Remember that nothing more is sent to `subscriber`, because of the fatal `error`.
 
-    An operator calls this when it drops its downstream as `error` propagates, before it does so:
-    this may raise another RecursionError. Where `error` ends in a thread in which no caller waits
-    for it, `tell_left` sends the subscriber its end.
+    An operator calls this before it drops its downstream because `error` propagates; it calls this
+    first because this may raise another RecursionError. Where `error` ends in a thread in which no
+    caller waits for it, `tell_left` sends the subscriber its end.
 
     Args:
-        error: propagates after this.
-        subscriber: has had no terminal; None if there is no subscriber.
-        owner: what drops it: a subscriber, or the attribute ``owner`` of several. They pass nothing
-            on any more, and need no end.
+        error: the fatal error, which propagates after this call.
+        subscriber: a subscriber that has had no terminal yet; None if there is no subscriber.
+        owner: the subscriber that drops `subscriber`; or, for several of them, what they all have
+            as their attribute ``owner``. They pass nothing on any more, and need no end themselves.
     """
     left = _left_by(error)
     if left is None:
@@ -336,14 +341,15 @@ def _belongs(subscriber: object, owner: object) -> bool:
 def tell_left(error: BaseException, *, heard: bool = False) -> None:
     """Send a fatal `error` to the subscribers that it has left without an end.
 
-    For the bottom of a thread of an executor or a clock, before `error` is raised on: otherwise
-    subscribers that wait elsewhere would wait for ever. A subscriber for whose signal the stack is
-    too short leaves those after it, which get theirs from here. An error that ends a thread or the
-    program is never sent itself: it is the cause of a FlowError.
+    The code at the bottom of a thread of an executor or a clock calls this before it raises `error`
+    again: otherwise, subscribers that wait elsewhere would wait for ever. If the stack is too short
+    for the signal to one subscriber, the subscribers behind it are left without an end in turn, and
+    this call sends them theirs. An error that ends a thread or the program is never sent itself: it
+    is the cause of a FlowError, which is sent.
 
     Args:
-        error: the error that has come to the bottom.
-        heard: whether it propagates to the code that caused it, so that an error that ends a
+        error: the fatal error that has reached the bottom of the thread.
+        heard: whether `error` propagates to the code that caused it. If so, an error that ends a
             program needs no signal.
     """
     if _is_deep():

@@ -1,8 +1,8 @@
 """Thread pools, event loops and plain functions, as executors behind one small interface.
 
 An executor is an object with ``submit(task) -> future`` (`concurrent.futures`), or a callable that
-runs a task or has it run: ``loop.call_soon_threadsafe``, the ``invoke_later`` of a user interface,
-``lambda task: task()``. `as_runner` adapts them; operators only see a `Runner`.
+runs a task, now or later: ``loop.call_soon_threadsafe``, the ``invoke_later`` of a user interface,
+``lambda task: task()``. `as_runner` adapts them; operators use them only as a `Runner`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = [
 ]
 
 Task: TypeAlias = Callable[[], object]
-"""A function to run: once, without arguments; its result does not matter."""
+"""A function that is run once, without arguments; its result is not used."""
 
 OnDropped: TypeAlias = Callable[[RejectedExecutionError], object]
-"""Called when an executor took a task and then dropped it without running it."""
+"""A function that is called when an executor took a task and then dropped it without running it."""
 
 
 class TaskFuture(Protocol):
@@ -66,7 +66,8 @@ class SubmitExecutor(Protocol):
 
 
 Executor: TypeAlias = SubmitExecutor | Callable[[Task], object]
-"""The executors that users pass: an object with ``submit``, or a callable that has a task run."""
+"""The executors that users pass: an object with ``submit``, or a callable that runs a task or has
+it run."""
 
 
 class Runner(Protocol):
@@ -78,24 +79,25 @@ class Runner(Protocol):
     def execute(
         self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
     ) -> ScheduledTask:
-        """Have `task` run once, perhaps before this returns (an executor may run it inline).
+        """Run `task` once: later, or before this returns if the executor runs tasks inline.
 
         Args:
-            task: must not raise. If it does, its error goes to the dropped-errors hook if the
-                executor would keep it in a future, and otherwise to the caller.
+            task: the function to run; it must not raise. If it does raise, its error goes to the
+                dropped-errors hook if the executor would keep the error in a future, and otherwise
+                to the caller.
             on_dropped: called if the executor takes the task and drops it later, as
-                ``shutdown(cancel_futures=True)`` does; on a separate thread, because executors hold
-                their lock while they drop tasks. Without it the error goes to the dropped-errors
-                hook.
+                ``shutdown(cancel_futures=True)`` does. It is called on a separate thread, because
+                executors hold their lock while they drop tasks. Without `on_dropped`, the error
+                goes to the dropped-errors hook.
             context: the context variables that the task sees, wherever it runs. No other code may
-                run in that context meanwhile. None for a copy of the current one.
+                run in that context while the task runs. None for a copy of the current context.
 
         Returns:
-            The handle to cancel it with.
+            A handle that cancels the task.
 
         Raises:
-            RejectedExecutionError: if the executor takes no more tasks. The cause is its error. The
-                task will not run.
+            RejectedExecutionError: if the executor takes no more tasks. Its cause is the executor's
+                own error. The task will not run.
         """
         ...
 
@@ -104,12 +106,14 @@ class Runner(Protocol):
 class ScheduledTask:
     """A task given to an executor: runs at most once, and never after it was cancelled.
 
-    The thread that takes the task out of `_pending` decides its fate: the executor's thread, the
-    one that cancels, or the one that drops it. `list.pop` is atomic, so only one of them gets it.
+    The thread that takes the task out of `_pending` decides what happens to it: the executor's
+    thread runs it, another one cancels it, or another one drops it. `list.pop` is atomic, so only
+    one of them gets the task.
 
     Args:
         task: the function to run.
-        on_dropped: called if the executor will never run it; not if it was cancelled.
+        on_dropped: called if the executor drops the task without running it; not called if the task
+            was cancelled.
         context: see `Runner.execute`.
     """
 
@@ -123,7 +127,8 @@ class ScheduledTask:
         self._executor = ""
         self._cancelled = False
         self.giver = get_ident()
-        """The thread that is just submitting it to an executor; it may run inline there."""
+        """The thread that is just submitting this task to an executor; the task may run inline in
+        it."""
 
     def __call__(self) -> None:
         """Run the task, unless it has run or was cancelled."""
@@ -140,11 +145,11 @@ class ScheduledTask:
     def cancel(self) -> bool:
         """Keep the task from running, if it has not started. Callable from any thread.
 
-        A task that runs is not interrupted: Python cannot interrupt a thread.
+        A task that already runs is not interrupted: Python cannot interrupt a thread.
 
         Returns:
-            True if this call did it: the task will never run, and nothing here refers to it any
-            more. False if it runs, has run, or was cancelled before.
+            True if this call has cancelled the task: it will never run, and this object refers to
+            it no longer. False if the task runs now, has run, or had been cancelled.
         """
         try:
             self._pending.pop()
@@ -157,7 +162,7 @@ class ScheduledTask:
         return True
 
     def run_reported(self) -> None:
-        """Run it, for executors that keep the error of a task in a future that is not read."""
+        """Run the task and report its error, which some executors keep in a future nobody reads."""
         try:
             self()
         except BaseException as error:
@@ -165,7 +170,7 @@ class ScheduledTask:
             raise
 
     def attach(self, future: TaskFuture, executor: str) -> None:
-        """Keep the executor's own handle, to cancel it too and to notice its end.
+        """Keep the executor's own future: to cancel it with this task, and to notice its end.
 
         Args:
             future: what the executor returned for this task.
@@ -197,7 +202,7 @@ class ScheduledTask:
         Thread(target=tell, args=(error,), name="flow-dropped-task", daemon=True).start()
 
     def lost(self, loop: str) -> None:
-        """Note that the loop that was to run it was closed."""
+        """Report the task as dropped, because the loop that was to run it was closed."""
         try:
             _, on_dropped, _ = self._pending.pop()
         except IndexError:
@@ -207,11 +212,12 @@ class ScheduledTask:
 
 @final
 class ToldTask:
-    """A task that reports if it is thrown away without having run, such as by a closed loop.
+    """A task that reports when it is thrown away without having run, for example by a closed loop.
 
     Args:
         task: the function to run.
-        dropped: called then, on a separate thread: the thread that drops it may hold locks.
+        dropped: called when the task is thrown away; on a separate thread, because the thread that
+            drops the task may hold locks.
     """
 
     __slots__ = ("__weakref__", "_dropped", "_task")
@@ -228,7 +234,7 @@ class ToldTask:
             task()
 
     def forget(self) -> None:
-        """Neither run the task nor report."""
+        """Give the task up: neither run it nor report that it was dropped."""
         self._task = self._dropped = None
 
     def __del__(self) -> None:
@@ -285,9 +291,10 @@ class _SubmitRunner(Runner):
 
 @final
 class _CallRunner(Runner):
-    """Gives tasks to a callable, whose result is not used.
+    """Gives tasks to a callable, and does not use its result.
 
-    An ``asyncio.Handle`` could be cancelled, but not from another thread; a `ScheduledTask` can.
+    An ``asyncio.Handle`` cannot be cancelled from another thread; the `ScheduledTask` that this
+    returns can.
     """
 
     __slots__ = ("_call", "_name", "_of_loop")
@@ -302,7 +309,7 @@ class _CallRunner(Runner):
     def execute(
         self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
     ) -> ScheduledTask:
-        """Have the task run. Only a loop's drops are reported."""
+        """Have the task run. If it is dropped, this is reported only if a loop has dropped it."""
         scheduled = ScheduledTask(task, on_dropped, context)
         given: Task = scheduled
         if self._of_loop:
@@ -327,7 +334,7 @@ def _name(executor: object) -> str:
 
 
 def as_runner(executor: Executor) -> Runner:
-    """Adapt the user's executor.
+    """Return a `Runner` for the user's executor.
 
     >>> runner = as_runner(lambda task: task())
     >>> handle = runner.execute(lambda: print("done"))
@@ -339,7 +346,7 @@ def as_runner(executor: Executor) -> Runner:
         executor: an object with ``submit``, or a callable that has a task run.
 
     Raises:
-        TypeError: if it is neither; it says what to pass instead.
+        TypeError: if `executor` is neither; the text says what to pass instead.
     """
     if isinstance(executor, type):
         raise TypeError(f"an executor is needed, not its class: {executor.__name__}(...)")

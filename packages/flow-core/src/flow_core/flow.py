@@ -119,14 +119,15 @@ _AnySource = Publisher[Any] | IterableSource[Any]  # Any: the type of the first 
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
 _PLAIN_SOURCES: Final = frozenset[type]({ConstantSource, ItemsSource, RangeSource})
-"""Sources that run in the thread that iterates, and can do nothing else."""
+"""Sources whose iterator runs in the thread that iterates, and that can be used in no other way."""
 
 _FIRST: Final = Form.FIRST
 _PULL: Final = Form.PULL
-"""Looked up whenever a flow runs; the enum's own lookup takes several times as long."""
+"""A constant, because it is looked up whenever a flow runs; the enum's own lookup takes several
+times as long."""
 
 _new: Callable[[type], Any] = object.__new__  # Any: an instance of that class
-"""Makes a flow without its `__init__`, which would look at a source that is known."""
+"""Makes a flow without calling its `__init__`, which would check a source that is already known."""
 
 
 class Flow(
@@ -154,9 +155,10 @@ class Flow(
 
     Each subscriber runs a flow again. Run it by iterating over it, with ``async for``, or by
     `subscribe`. Neighbouring synchronous operators (one class per theme in `flow_core.stages`,
-    which describes what they have in common) are compiled into one loop. The methods that cross
-    threads, time or several flows come with other packages (one class each in `flow_core.surface`);
-    their text names the package. Pass your own `Operator` to `pipe`.
+    which describes what they have in common) are compiled into one loop. The methods that change
+    threads, wait, or combine several flows come with other packages (one class each in
+    `flow_core.surface`); the text of each method names its package. Pass your own `Operator` to
+    `pipe`.
 
     Args:
         source: a publisher or an `IterableSource`; functions like `flow_core.range` make one.
@@ -169,7 +171,7 @@ class Flow(
         def __getattr__(self, name: str) -> object:
             """Return a namespace that a package has registered.
 
-            Or say what a missing name is called here.
+            For a missing name, raise an error that says what it is called in this library.
             """
             namespace = NAMESPACES.get(name)
             if namespace is None:
@@ -177,18 +179,18 @@ class Flow(
             return namespace(self)
 
         def __or__(self, other: object) -> object:
-            """Refuse: what `repr` shows as ``|`` is `pipe`."""
+            """Raise an error: what `repr` shows as ``|`` is the method `pipe`."""
             raise TypeError(f"flows have no operator |: write flow.pipe({describe(other)})")
 
         def __add__(self, other: object) -> object:
-            """Refuse: ``+`` could mean several things."""
+            """Raise an error: ``+`` could mean several things."""
             raise TypeError(
                 "flows have no operator +: a.concat(b) is one after the other, a.merge(b) both at "
                 "once, a.zip(b) in pairs"
             )
 
         def __dir__(self) -> list[str]:
-            """List all names, with those of namespaces."""
+            """List all names, including those of the registered namespaces."""
             return sorted({*super().__dir__(), *NAMESPACES})
 
     # -- assembly
@@ -335,17 +337,17 @@ class Flow(
         >>> list(flow.range(3).pipe(halves, lambda numbers: numbers.skip(1)))
         [0.5, 1.0]
 
-        A type checker follows functions and operators with types, up to ten of them; for more it
-        infers Any. mypy infers the argument of a lambda in the first place only:
-        ``pipe(a).pipe(b)`` helps.
+        A type checker follows functions and operators with types, up to ten of them; for more than
+        ten, it infers Any. mypy infers the type of a lambda's argument only if the lambda comes
+        first: ``pipe(a).pipe(b)`` helps.
 
         Args:
             operators: functions of a flow, stages, or the results of a factory like
                 ``flow_cli.progress.progress()``. All but the last one return a flow.
 
         Raises:
-            TypeError: if one is not one of these, or does not return a flow although another one
-                follows.
+            TypeError: if one of `operators` is not one of these, or if one that is not the last
+                does not return a flow.
         """
         made: Any = self
         for operator in operators:
@@ -412,7 +414,7 @@ class Flow(
         return bounded if on_assembly.call is None else assembled(bounded)
 
     def _over(self, source: Publisher[Any] | IterableSource[Any]) -> Flow[T_co]:
-        """Put the stages at its end over another source, which may give None if this one may."""
+        """Put this flow's last stages behind another source, which may give None if its own may."""
         made: Flow[T_co] = _new(Flow)
         made._source = source
         made._boundary = made._program = None
@@ -482,7 +484,7 @@ class Flow(
 
     @staticmethod
     def _of(source: Publisher[R] | IterableSource[R]) -> Flow[R]:
-        """Return a flow for a boundary, which cannot import this class."""
+        """Return a flow for a boundary; the boundary's module cannot import this class."""
         return Flow(source)
 
     def _constant(self) -> ScalarSource[T_co] | None:
@@ -523,21 +525,21 @@ class Flow(
         >>> handle.disposed
         True
 
-        Thread: functions are called where the signals come. In the thread of a running event loop,
-        they are called in that loop, whichever thread signals; behind ``observe_on``, on its
-        executor.
+        Thread: the functions are called in the thread in which the signals come. If this method is
+        called in the thread of a running event loop, they are called in that loop, whichever thread
+        signals; behind ``observe_on``, they are called on its executor.
 
         Args:
             on_next: a subscriber; or a function that gets each item.
-            on_error: called with the error. Without it the error goes to the dropped-errors hook,
-                which logs it. In any case the handle's ``wait()`` raises it, and its ``error`` has
-                it.
-            on_complete: called at the end.
+            on_error: called with the error. Without it, the error goes to the dropped-errors hook,
+                which logs it. In either case, the handle's ``wait()`` raises the error, and the
+                handle's ``error`` holds it.
+            on_complete: called when the flow has completed.
             prefetch: items to request at a time, refilled at 75 %; None requests without bound.
 
         Returns:
-            For functions: a `Disposable` that cancels, also as a context manager. A synchronous
-            flow has already ended when this returns.
+            If functions were passed: a `Disposable` that cancels the flow, also as a context
+            manager. A synchronous flow has already ended when this method returns.
 
         Raises:
             NoneItemError: if the subscriber is None.
@@ -579,7 +581,7 @@ class Flow(
 
         Args:
             subscriber: gets the signals.
-            home: where it has to be called; None for where the signals come.
+            home: where the subscriber has to be called; None to call it where the signals come.
         """
         if hooks.on_subscribe.call is not None:
             try:
@@ -656,23 +658,24 @@ class Flow(
         return self.iterate()
 
     def iterate(self, *, prefetch: int | None = None) -> Iterator[T_co]:
-        """Iterate, with a limit for the items that wait when the flow is asynchronous.
+        """Iterate, with a limit on the items that wait if the flow is asynchronous.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).iterate(prefetch=1))
         [0, 1, 2]
 
-        Leaving the loop early cancels the flow. Items that waited go to the dropped-items hook;
-        later errors are not raised.
+        Leaving the loop early cancels the flow. Items that waited then go to the dropped-items
+        hook; errors that come later are not raised.
 
         Args:
-            prefetch: items requested ahead, refilled at 75 %. None for 128; but if the source keeps
-                only its latest item, as ``create(…, overflow="latest")`` does, each item is
-                requested when the loop needs it.
+            prefetch: how many items are requested ahead; refilled at 75 %. None stands for 128; but
+                if the source keeps only its latest item, as ``create(…, overflow="latest")`` does,
+                each item is requested when the loop needs it.
 
         Raises:
-            BlockingInEventLoopError: raised by the iterator when it has to wait in the thread of a
-                running event loop, or of all timers; or when another thread sends something there.
+            BlockingInEventLoopError: raised by the iterator, in the thread of a running event loop or
+                in the thread that runs all timers, when it has to wait, or when another thread
+                has sent it a signal.
         """
         if prefetch is not None:
             check_prefetch(prefetch)
@@ -684,14 +687,14 @@ class Flow(
         return iterate_blocking(self, _ahead(source, prefetch))
 
     def first(self) -> T_co:
-        """Return the first item, and cancel the rest; blocks.
+        """Return the first item, and cancel the flow; blocks.
 
         >>> import flow_core as flow
         >>> flow.range(3).first()
         0
 
         Raises:
-            NoItemError: if there is none.
+            NoItemError: if the flow completes without an item.
         """
         source: Any = self._source  # Any: a source that can be iterated over, if it is pulled
         node = self._node or self._placed()
@@ -727,7 +730,7 @@ class Flow(
         return item
 
     def _pulled(self) -> tuple[Flow[T_co], Iterator[T_co] | None]:
-        """Resolve this flow; return its items, too, if they are pulled where that cannot block."""
+        """Resolve this flow; also return its items if pulling them cannot block here."""
         flow = _resolved(self) if isinstance(self._source, DeferredSource) else self
         source = flow._source
         if not _is_pulled(source):
@@ -756,21 +759,20 @@ class Flow(
             prefetch: see `iterate`.
 
         Returns:
-            An async iterator, which is also an async context manager: its end waits until the flow
-                has
-            cleaned up.
+            An async iterator, which is also an async context manager: leaving its block waits until
+            the flow has cleaned up.
         """
         if prefetch is not None:
             check_prefetch(prefetch)
         return AsyncItems(iterate_async(self, prefetch))
 
     def _told(self) -> str:
-        """Describe it, and where its last operator was assembled, for messages."""
+        """Describe this flow, and where its last operator was assembled, for messages."""
         place = line_of(self._site)
         return f"{self!r}, assembled at {place}" if place else repr(self)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """Return what a notebook shows: its text, and the drawings of the installed displays."""
+        """Return what a notebook shows: the flow's text, and what installed displays draw."""
         shown = {"text/plain": repr(self)}
         for display in late.plugin_host().each_display():
             shown.update(display.drawn(self))
@@ -784,10 +786,10 @@ class Flow(
 
 
 def check_order(flow: Publisher[Any], what: str) -> None:  # Any: items of any type
-    """Refuse `flow` if its items have no order, and `what` depends on it.
+    """Raise FlowError if the items of `flow` have no order, and `what` depends on their order.
 
     Raises:
-        FlowError: if so; it lists the ways out.
+        FlowError: if that is the case; its text lists the ways out.
     """
     if not isinstance(flow, Flow):
         return
@@ -835,10 +837,10 @@ def _restored(
 
 
 def _resolved(flow: Flow[T]) -> Flow[T]:
-    """Replace a deferred source by the flow that it makes, so that both fuse.
+    """Replace a deferred source by the flow that it makes, so that the stages of both fuse.
 
-    The stages behind it handle an error that a source raises instead, even if it is the source of a
-    flow within another deferred one.
+    If the source raises an error instead, the stages behind it handle that error, even if it is the
+    source of a flow within another deferred flow.
     """
     while _is_deferred(source := flow._source):
         made: Flow[Any]  # Any: the type of the first item
@@ -855,7 +857,7 @@ def _resolved(flow: Flow[T]) -> Flow[T]:
 
 # Any: the type of the first item.
 def _is_pulled(source: _AnySource) -> TypeGuard[IterableSource[Any]]:
-    """Return whether items are pulled where that cannot block, and no hook is set."""
+    """Return whether the items are pulled and pulling them cannot block, and no hook is set."""
     return (
         isinstance(source, IterableSource)
         and not isinstance(source, AbsorbingSource)
@@ -870,7 +872,7 @@ def _iterated(source: IterableSource[Any], program: Program[Any, T]) -> Iterator
 
 
 def _begun(source: IterableSource[T], program: Program[T, Any]) -> Iterator[T]:
-    """Return the items of `source` for all stages."""
+    """Return the items of `source`, to be sent through all stages."""
     try:
         return source.iterate()
     except Exception as error:
@@ -892,7 +894,7 @@ def _ahead(source: object, prefetch: int | None) -> int | None:
 
 
 def _resolved_later(flow: Flow[T], prefetch: int | None) -> Iterator[T]:
-    """Yield the items of a deferred flow, which is made when the first is requested."""
+    """Yield the items of a deferred flow; the flow is made when the first item is requested."""
     yield from _resolved(flow).iterate(prefetch=prefetch)
 
 

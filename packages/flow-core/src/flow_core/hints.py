@@ -1,7 +1,7 @@
-"""Hints for a missing name: its name here, its place, and the package to install.
+"""Hints for a missing name: what it is called here, where it is, and which package to install.
 
-The words of other libraries are in ``names.toml``, beside this module. All this is only read and
-looked up when the text of a `NoSuchNameError` is read.
+The names that other libraries use are in ``names.toml``, beside this module. The file is only read,
+and names are only looked up, when the text of a `NoSuchNameError` is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WORD: Final = re.compile(r"(\w+)(?:\([^()]*\))?(?: \(\w+\))?(?:, |$)")
 _PATH: Final = re.compile(r"`(\w+(?:\.\w+)+)`")
 
 NEAR: Final = 0.75
-"""The least similarity of two names, one of which may be a typing error for the other."""
+"""The least similarity of two names at which one of them may be a typing error for the other."""
 
 _SECTIONS: Final = {
     "instead": "instead: ",
@@ -46,20 +46,21 @@ _PACKAGES: Final = {
     "flow_core.progress": "flow_cli.progress",
     "flow_core.testing": "flow_testing",
 }
-"""Other packages, by the module of the core where people may look for them."""
+"""Other packages, under the module of the core in which people may look for their names."""
 
 _AS_METHOD: Final = {"ParallelFlow": "no rail has it: continue with sequential() and"}
 
 
 def hint(name: str, owner: str) -> str:
-    """Return what to say of a missing name: its name here, or the closest known name.
+    """Return what to say about a missing name: what it is called here, or the closest known name.
 
     Args:
         name: the name.
         owner: the object without that name: the full name of a module, or anything else for a flow.
 
     Returns:
-        The rest of the sentence that says what is missing; empty if nothing is known.
+        The rest of the sentence that says what is missing; empty if nothing is known about the
+        name.
     """
     plain = _plain(name)
     found = (
@@ -79,7 +80,7 @@ def hint(name: str, owner: str) -> str:
 
 
 def words(name: str, *, near: bool = False) -> str:
-    """Return what to say of a word of another library; an empty text if it is not one.
+    """Return what to say about a word of another library; an empty text for an unknown word.
 
     Args:
         name: the word.
@@ -91,17 +92,17 @@ def words(name: str, *, near: bool = False) -> str:
 
 
 def command(words: str = "") -> str:
-    """Return the `flow` command for a message, with how to install it if it is missing.
+    """Return the `flow` command for a message, with how to install the command if it is missing.
 
     Args:
-        words: its arguments.
+        words: the arguments of the command.
     """
     return f"`{f'flow {words}'.rstrip()}`{_install('flow-cli')}"
 
 
 @cache
 def plugged(category: str) -> Mapping[str, str]:
-    """Return the names that this project's packages register, with their distributions.
+    """Return the names that this project's packages register, with the distribution of each.
 
     Args:
         category: the category of the records, such as ``operator``.
@@ -147,7 +148,7 @@ def tables() -> Mapping[str, Mapping[str, Any]]:  # Any: a text, or three words
 
 
 def _as_method(plain: str, owner: str) -> str:
-    """Return which method it is, if the name is that of a method."""
+    """Return which method it is, if `plain` is the name of a method."""
     for name in (plain, f"spark.{plain}"):
         if _method(name) is not None:
             where = "it is a method of Flow:" if owner in sys.modules else "here it is"
@@ -156,7 +157,7 @@ def _as_method(plain: str, owner: str) -> str:
 
 
 def _in_package(name: str, owner: str) -> str:
-    """Return the place of a name that may be looked for in the core, and has a separate package."""
+    """Return the place of a name that people may look for in the core, but another package has."""
     own = _PACKAGES.get(f"{owner}.{name}")
     if own is not None:
         what = "module" if "." in own else "package"
@@ -166,7 +167,7 @@ def _in_package(name: str, owner: str) -> str:
 
 
 def _elsewhere(name: str, owner: str) -> str:
-    """Return the place of a name in a module of this project."""
+    """Return the place of a name that is in a module of this project."""
     for each in (name, _plain(name)):
         if each in _names() and owner != "flow_core":
             return f"it is {_shown(each) if each.islower() else f'flow_core.{each}'}"

@@ -1,7 +1,8 @@
-"""Hooks: for signals without a receiver, and for each assembly and subscription.
+"""Hooks: functions for signals without a receiver, and for each assembly and subscription.
 
-A hook is a set of functions under keys. It is folded into one module-level callable (or None) when
-it changes, so that a flow pays one None check for a hook that is not used.
+A hook is a set of functions under keys. When the set changes, its functions are folded into one
+callable of the module (or None), so that a hook that is not used costs a flow only one check for
+None.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ _log: Final = logging.getLogger("flow")
 
 @final
 class _Scopes(Generic[T]):
-    """Blocks that each set a value, and restore the value before it, in whatever order they end.
+    """Blocks that each set a value, and restore the earlier value, in whatever order they end.
 
-    Blocks of several threads need not be nested: a block that ends before one that began later
-    leaves its own ``before`` to that one.
+    Blocks of several threads need not be nested: if a block ends before one that began later, it
+    leaves the value that it would have restored to that later block.
     """
 
     __slots__ = ("_open",)
@@ -56,13 +57,13 @@ class _Scopes(Generic[T]):
         self._open: list[list[T]] = []
 
     def enter(self, before: T) -> list[T]:
-        """Begin a block that has replaced `before`."""
+        """Begin a block that has replaced the value `before`."""
         scope = [before]
         self._open.append(scope)
         return scope
 
     def leave(self, scope: list[T]) -> bool:
-        """End a block; return whether ``scope[0]`` has to be restored now."""
+        """End a block. Return True if ``scope[0]`` has to be restored now."""
         place = next(index for index, each in enumerate(self._open) if each is scope)
         del self._open[place]
         if place == len(self._open):
@@ -82,13 +83,16 @@ class _Keyed(Generic[T, R]):
     def __init__(self, name: str) -> None:
         self.name = name
         self.call: Callable[[T], R] | None = None
-        """All functions folded into one, or None when there are none."""
+        """All functions folded into one, or None if there are no functions."""
         self._functions: dict[str, Callable[[T], R]] = {}
         self._scopes: dict[str, _Scopes[Callable[[T], R] | None]] = {}
         self._lock = Lock()
 
     def add(self, key: str, function: Callable[[T], R]) -> None:
-        """Call `function` too, from now on; one function per key, the last one wins."""
+        """Call `function` too, from now on.
+
+        There is one function per key: a new one replaces the one before.
+        """
         with self._lock:
             self._functions[key] = function
             self._refold()
@@ -101,10 +105,11 @@ class _Keyed(Generic[T, R]):
 
     @contextmanager
     def scoped(self, key: str, function: Callable[[T], R]) -> Generator[None]:
-        """Add `function` under `key` for the length of a ``with`` block, then restore.
+        """Add `function` under `key` for a ``with`` block, then restore the earlier one.
 
-        It is added for all threads. Blocks of several threads under one key may end in any order:
-        the last one that is left restores what was there before the first.
+        It is called in all threads, not only in that of the block. Blocks of several threads under
+        one key may end in any order: the last one that is left restores what was there before the
+        first.
         """
         with self._lock:
             scopes = self._scopes.setdefault(key, _Scopes())
@@ -131,18 +136,18 @@ class _Keyed(Generic[T, R]):
 
     @abstractmethod
     def _folded(self, functions: tuple[Callable[[T], R], ...]) -> Callable[[T], R]:
-        """Return one function that stands for all."""
+        """Return one function that stands for all `functions`."""
 
 
 @final
 class Hook(_Keyed[T, object]):
     """Functions that are all called with each value, in the order in which their keys were added.
 
-    An error of one of them is logged, with its traceback, and the next one is called: the code that
-    drops something has to continue. A fatal error propagates.
+    An error of one of the functions is logged, with its traceback, and the next function is called:
+    the code that drops something has to continue. A fatal error propagates.
 
     Args:
-        name: its name in messages.
+        name: the name of the hook in messages.
 
     >>> seen = []
     >>> with dropped_items.scoped("doc", seen.append):
@@ -171,10 +176,10 @@ class Hook(_Keyed[T, object]):
 
 @final
 class Chain(_Keyed[T, T]):
-    """Functions that each get the result of the one before.
+    """Functions that each get the result of the function before.
 
     Args:
-        name: its name in messages.
+        name: the name of the chain in messages.
 
     >>> import flow_core as flow
     >>> from flow_core.structure import stages_of
@@ -203,16 +208,19 @@ class Chain(_Keyed[T, T]):
 
 # Any, here and below: hooks serve flows of any type.
 on_assembly: Final[Chain[Flow[Any]]] = Chain("on_assembly")
-"""Gets each flow that a stage or an operator makes, and returns the one that the user gets.
+"""Its functions get each flow that a stage or an operator makes, and return the flow that the user
+gets.
 
-Flows that such a function assembles itself are not shown to it again.
+Flows that such a function assembles itself do not pass this chain again.
 """
 
 on_subscribe: Final[Chain[CoreSubscriber[Any]]] = Chain("on_subscribe")
-"""Gets each subscriber of a flow, and returns the one that is subscribed in its place."""
+"""Its functions get each subscriber of a flow, and return the one that is subscribed in its
+place."""
 
 debugging: bool = os.environ.get("FLOW_DEBUG", "") not in ("", "0")
-"""True if errors get a note of how the flow was assembled; set by ``FLOW_DEBUG=1`` and `debug`."""
+"""True if errors get a note of how the flow was assembled; set by ``FLOW_DEBUG=1`` and by
+`debug`."""
 
 _debug_scopes: Final[_Scopes[bool]] = _Scopes()
 _debug_lock: Final = Lock()
@@ -220,7 +228,7 @@ _debug_lock: Final = Lock()
 
 @contextmanager
 def debug(*, on: bool = True) -> Generator[None]:
-    """Note on each error how the flow was assembled, line by line, for a ``with`` block.
+    """Within a ``with`` block, note on each error how the flow was assembled, line by line.
 
     >>> import flow_core as flow
     >>> with debug():
@@ -231,10 +239,10 @@ def debug(*, on: bool = True) -> Generator[None]:
     the flow was assembled from:
 
     It applies to flows that are subscribed to or iterated over within the block; the place of a
-    source is known if it was made within the block, too.
+    source is known only if the source was made within the block, too.
 
     Args:
-        on: False switches the mode off for the block.
+        on: False switches this debug mode off for the block.
     """
     global debugging
     with _debug_lock:
@@ -249,17 +257,21 @@ def debug(*, on: bool = True) -> Generator[None]:
 
 
 dropped_errors: Final[Hook[BaseException]] = Hook("dropped_errors")
-"""Errors that no subscriber can get: after a terminal or cancel, or raised by a subscriber."""
+"""Errors that no subscriber can get: they came after a terminal or cancel, or a subscriber raised
+them."""
 
 dropped_items: Final[Hook[object]] = Hook("dropped_items")
-"""Items that no subscriber will get: after a terminal, or discarded from a queue."""
+"""Items that no subscriber will get: they came after a terminal, or were discarded from a queue."""
 
 
 def drop_error(error: BaseException) -> None:
-    """Pass `error` to the `dropped_errors` hook; without one it is logged, never lost.
+    """Pass `error` to the `dropped_errors` hook.
+
+    If the hook has no function, log the error: no error is lost.
 
     Raises:
-        BaseException: a fatal error of a function of the hook; `drop_item` raises it, too.
+        BaseException: a fatal error of a function of the hook; `drop_item` raises such an error,
+            too.
     """
     call = dropped_errors.call
     if call is not None:
@@ -271,7 +283,10 @@ def drop_error(error: BaseException) -> None:
 
 
 def drop_item(item: object) -> None:
-    """Pass `item` to the `dropped_items` hook; without one it is only logged for debugging."""
+    """Pass `item` to the `dropped_items` hook.
+
+    If the hook has no function, log the item at level DEBUG.
+    """
     call = dropped_items.call
     if call is not None:
         call(item)
@@ -280,9 +295,12 @@ def drop_item(item: object) -> None:
 
 
 def cancel(subscription: Subscription) -> None:
-    """Cancel `subscription`. An error of that goes to `dropped_errors`, unless it is fatal.
+    """Cancel `subscription`.
 
-    The caller has other upstreams to cancel, and a downstream to signal to.
+    If that raises, the error goes to `dropped_errors`, unless it is fatal.
+
+    The error is not raised, because the caller has other upstreams to cancel, and a downstream to
+    signal to.
     """
     try:
         subscription.cancel()
@@ -292,7 +310,7 @@ def cancel(subscription: Subscription) -> None:
 
 
 def drop_waiting(queue: deque[Any]) -> None:
-    """Call `drop_item` for all items in `queue`, which other threads may be emptying, too."""
+    """Call `drop_item` for all items in `queue`. Other threads may empty it at the same time."""
     while queue:
         try:
             item = queue.popleft()

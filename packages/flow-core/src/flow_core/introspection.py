@@ -28,32 +28,35 @@ T = TypeVar("T")
 class Statistics:
     """The state of one link of a running flow, at one moment.
 
-    While it is kept, it refers to the next link upstream, and to nothing downstream.
+    As long as it is kept, it refers to the next link upstream, and to nothing downstream.
 
     Args:
         operator: the operator, the stages or the source, as text.
         requested: items that the downstream has requested and not got yet; `UNBOUNDED` for any
-            number. None if they are not counted: the link only passes requests on, the items are
-            polled, or a loop is running or waiting for items with a part of the demand.
-        buffered: items that wait here.
-        capacity: items that may wait here: the prefetch. None if there is no such limit.
-        cancelled: whether it was stopped before its upstream has ended: from below, by a failure,
-            or since a stage needs no more items.
-        terminated: whether it has ended: its downstream gets nothing more.
-        error: the error that is still to be signalled.
-        fusion: the fusion that it has granted to its downstream, which then polls.
-        name: the name from `Flow.name`; the last one of a loop.
+            number. None if they are not counted: because the link only passes requests on, because
+            the items are polled, or because a loop that is running, or is waiting for items, has
+            taken a part of the demand.
+        buffered: how many items wait in this link.
+        capacity: how many items may wait in this link: the prefetch. None if there is no such
+            limit.
+        cancelled: whether the link was stopped before its upstream has ended: from downstream, by a
+            failure, or because a stage needs no more items.
+        terminated: whether the link has ended: its downstream gets nothing more.
+        error: the error that the link still has to signal.
+        fusion: the fusion that the link has granted to its downstream, which then polls.
+        name: the name from `Flow.name`; if a loop has several, the last one.
         tags: the tags from `Flow.tag`, each as key and value.
-        upstream: the link above; None if this is the first one, or the link above was dropped at
-            the end.
-        inners: links of inner flows that run right now; of a connectable, its processor.
-        subscribers: of a processor or a connectable, how many it serves. `requested` is then the
-            smallest demand among them, and 0 without subscribers.
-        held_back_by: those of them without demand, which hold the others or the source back.
-        waiting: the subscribers that wait for the next connection.
-        connected: whether a connectable runs; of a processor for one subscriber, whether that has
-            come, even if it has gone again. None for all others.
-        flow: of a subscriber, the flow that it has subscribed to.
+        upstream: the next link upstream; None if this is the first one, or if the next link was
+            dropped at the end.
+        inners: the links of the inner flows that run right now; for a connectable, its processor.
+        subscribers: for a processor or a connectable, how many subscribers it serves. `requested`
+            is then the smallest demand among them, or 0 without subscribers.
+        held_back_by: how many of these subscribers have no demand, and so hold the others or the
+            source back.
+        waiting: how many subscribers wait for the next connection.
+        connected: whether a connectable runs; for a processor with one subscriber, whether this
+            subscriber has come, even if it has gone again. None for all other links.
+        flow: for a subscriber, the flow that it has subscribed to.
     """
 
     operator: str
@@ -103,8 +106,8 @@ def links(handle: object) -> Iterator[Statistics]:
     Thread: any.
 
     Args:
-        handle: the result of `Flow.subscribe`, a subscription, or a processor. For an object that
-            does not describe itself, only its name.
+        handle: the result of `Flow.subscribe`, a subscription, or a processor. An object that does
+            not describe itself yields only its name.
     """
     at: object | None = handle
     seen: set[int] = set()
@@ -150,7 +153,8 @@ def snapshot(items: Collection[T]) -> tuple[T, ...]:
     """Return the items of a deque at one moment, while other threads change it.
 
     Args:
-        items: without a GIL, copying fails while another thread changes it; then it is tried again.
+        items: the deque. Without a GIL, copying fails while another thread changes it; the copy is
+            then tried again.
     """
     while True:
         try:

@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 def once(items: Iterable[T], name: str) -> Iterable[T]:
-    """Return `items`; but an iterator serves one run only, and raises an error in the next one.
+    """Return `items`; an iterator is wrapped: it serves one run, and raises an error in the next.
 
     Args:
         items: any iterable.
-        name: the operator that takes it, for the message.
+        name: the operator that takes `items`, for the message.
     """
     if not hasattr(items, "__next__"):
         return items
@@ -28,11 +28,11 @@ def once(items: Iterable[T], name: str) -> Iterable[T]:
 
 
 def spent(label: str, iterator: object) -> FlowError:
-    """Return the error for a run for which an iterator has no items left.
+    """Return the error for a run whose iterator has already given its items to an earlier run.
 
     Args:
-        label: the operator or source, and where it was assembled.
-        iterator: the iterator, which has given its items before.
+        label: the operator or source, and where it was assembled, for the message.
+        iterator: the iterator whose items an earlier run has taken.
     """
     kind = type(iterator).__name__
     return FlowError(
@@ -49,7 +49,7 @@ def refuse_again(made: object, mapper: object) -> None:
 
 
 def _has_ended(iterator: object) -> bool:
-    """Return whether it is a generator without a frame, which has no items left."""
+    """Return whether `iterator` is a generator that has ended: one without a frame."""
     if isinstance(iterator, GeneratorType):
         return iterator.gi_frame is None
     return isinstance(iterator, AsyncGeneratorType) and iterator.ag_frame is None
@@ -57,11 +57,11 @@ def _has_ended(iterator: object) -> bool:
 
 @final
 class Once(Iterable[T], Generic[T]):
-    """An iterator, for one run.
+    """An iterator for one run: the first run gets it, and each further one fails.
 
     Args:
-        iterator: the first run gets it.
-        label: the operator and where it was assembled, for the other runs.
+        iterator: the iterator that the first run gets.
+        label: the operator and where it was assembled, for the error in the other runs.
     """
 
     __slots__ = ("_first", "_label", "iterator")
@@ -90,11 +90,11 @@ class Once(Iterable[T], Generic[T]):
 
 @final
 class AsyncOnce(AsyncIterable[T], Generic[T]):
-    """An asynchronous iterator, for one run; see `Once`.
+    """An asynchronous iterator for one run; see `Once`.
 
     Args:
-        iterator: the first run gets it.
-        label: the operator and where it was assembled, for the other runs.
+        iterator: the iterator that the first run gets.
+        label: the operator and where it was assembled, for the error in the other runs.
     """
 
     __slots__ = ("_first", "_iterator", "_label")

@@ -1,4 +1,4 @@
-"""`prepare`: a flow without its items, assembled once, for many short runs."""
+"""`prepare`: a flow that is assembled once, without its items, for many short runs."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _INNER: Final = ".__wrapped__"
 
 _PULL: Final = Form.PULL
 _FORMS: Final = (("first", Form.CALL), ("list", Form.LIST))
-"""Methods that are one function if one loop does everything."""
+"""The methods of `Prepared` that are one function each, if one loop does everything."""
 
 
 @final
 class OpenSource(IterableSource[Never]):
-    """Stands for items that are not there yet.
+    """Stands for items that will be given later.
 
     Args:
         name: the name of the function that was prepared.
@@ -55,7 +55,7 @@ class OpenSource(IterableSource[Never]):
     def __init__(self, name: str) -> None:
         self._name = name
         self.traced = False
-        """True when the function was called, and its result is known."""
+        """True when the function was called and its result is known."""
 
     @override
     def iterate(self) -> Iterator[Never]:
@@ -78,13 +78,14 @@ class OpenSource(IterableSource[Never]):
 class Prepared(Generic[T, R]):
     """The result of `prepare`: a flow for items that are given later.
 
-    Called with items, or with a flow of them, it returns the flow of their results. So it can be
-    used in place of a function of a flow, such as in `Flow.pipe`, and in place of a function that
-    returns a flow, such as in ``flat_map``. It is pickled as the function that was prepared.
+    Called with items, or with a flow of items, it returns the flow of the results. So it can be
+    used in place of a function of a flow, as in `Flow.pipe`, and in place of a function that
+    returns a flow, as in ``flat_map``. When it is pickled, only the function that was prepared is
+    pickled.
 
     Args:
         function: the function that was prepared.
-        flow: its result for an open input.
+        flow: the result of the function for an `OpenSource`.
     """
 
     def __init__(self, function: Callable[[Flow[T]], Flow[R]], flow: Flow[R]) -> None:
@@ -92,9 +93,10 @@ class Prepared(Generic[T, R]):
         self.__name__ = _named(function)
         self.__wrapped__: Final = function
         self.flow: Final = flow
-        """The flow, whose source stands for the items."""
+        """The prepared flow, whose source stands for the items."""
         self._shape: Shape | None = None
-        """The shape, if one loop does everything."""
+        """The shape of its stages (what flows of the same templates share), if one loop does
+        everything."""
         self._args: tuple[object, ...] = ()
         if isinstance(flow._source, OpenSource) and flow._args is not None:
             node = flow._placed()
@@ -132,7 +134,7 @@ class Prepared(Generic[T, R]):
             items: see `__call__`.
 
         Raises:
-            NoItemError: if there is none.
+            NoItemError: if there is no result.
         """
         return self(items).first()  # unless all of it is one function, see __init__
 
@@ -151,9 +153,10 @@ class Prepared(Generic[T, R]):
 
     @cached_property
     def spliced(self) -> Spliced[R] | None:
-        """Return its stages, to be put into the loop of an operator that calls it for each item.
+        """Return the stages for the loop of an operator that calls this for each of its items.
 
-        None unless they make at most one item of each, independently of the items before.
+        The result is None unless the stages make at most one result of each item, and do so
+        independently of the items before.
         """
         shape = self._shape
         if shape is None or not all(one.alone and not one.expands for one in shape.templates):
@@ -220,28 +223,28 @@ class Spliced(Generic[R]):
 
     @property
     def single(self) -> bool:
-        """Return whether all of it fits into one loop."""
+        """Return True if all of the stages fit into one loop."""
         return self._shape.single
 
     def iterate(
         self, outer: Iterator[Any], most: int, others: builtins.list[Any]
     ) -> Iterator[R]:  # Any: the type that it would be called with
-        """Yield the results for the items of all inputs in `outer`, up to an unsuitable one.
+        """Yield the results for the items of all inputs in `outer`, up to an unsuitable input.
 
         Args:
-            outer: the inputs; it stays open.
-            most: how many items each may have.
-            others: gets the first input that is something else, or has more items; the loop then
-                ends.
+            outer: the inputs; it is not closed.
+            most: how many items an input may have.
+            others: gets the first input that is not a list, a tuple or the like, or that has more
+                items; the loop ends then.
         """
         args = (ITERATED, most, others, *self._args)
         loop: Iterator[R] = self._shape.loop(_PULL)(outer, None, self, args)
         return loop
 
     def _staged(self) -> Program[Any, Any]:
-        """Return the program; see `Staged`.
+        """Return the program that is run; see `Staged`.
 
-        Its first stage, and one that checks for None, have no owner.
+        Its first stage, and the stage that checks for None, belong to no stage of the user.
         """
         stages = self._flow._stages()
         own = len(self._shape.templates) - len(stages)
@@ -265,22 +268,22 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
     >>> list(flow.just("a", "bc").pipe(longest))
     ['bc']
 
-    The function is called at once, with a flow that has no items yet. It puts operators behind that
-    flow, and returns it. A run then neither calls the function again nor assembles anything; if
-    there are only synchronous operators, it is one call of a compiled loop.
+    `prepare` calls the function at once, with a flow that has no items yet; the function puts
+    operators behind that flow, and returns the result. A run then neither calls the function again
+    nor assembles anything; if there are only synchronous operators, a run is one call of a compiled
+    loop.
 
     Args:
-        function: returns a flow for the open input. It is called only once.
+        function: returns a flow for the flow without items that it gets. It is called only once.
 
     Returns:
-        An object that runs it: ``first``, ``list``, ``last`` and ``single`` of items; called with
-            items or a
-        flow, it returns a flow.
+        An object that runs the prepared flow: its methods ``first``, ``list``, ``last`` and
+        ``single`` take items; called with items or with a flow, the object returns a flow.
 
     Raises:
         TypeError: if `function` does not return a flow.
-        FlowError: if it reads items; if the flow that it returns begins elsewhere; or if that reads
-            its input twice.
+        FlowError: if the function reads items; if the flow that it returns begins with another
+            source; or if that flow reads its input twice.
     """
     way = "it assembles a flow, which may have steps that await: map_concurrent(), for one"
     refuse_coroutine_function("prepare", function, way)
@@ -316,7 +319,10 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
 
 
 def _behind(flow: Flow[Any], prepared: Flow[R]) -> Flow[R]:
-    """Put the prepared operators behind `flow` again; take(0), for one, does not need it."""
+    """Put the prepared operators behind `flow`.
+
+    It replaces the `OpenSource`. Another source, such as that of take(0), stays.
+    """
     return moved(prepared, lambda first: flow if isinstance(first._source, OpenSource) else first)
 
 
@@ -326,11 +332,11 @@ def _place(function: Callable[..., object]) -> str | None:
 
 
 def _other_use(flow: Flow[Any], source: OpenSource) -> Flow[Any] | None:
-    """Return a flow over `source` that an operator or a function of the user has kept, or None.
+    """Return another flow over `source` that an operator or a user's function has kept, or None.
 
     Args:
-        flow: a flow that was put together again over another source.
-        source: the source before that.
+        flow: the flow after it was put together again over another source.
+        source: the source that the flow had before that.
     """
     known: set[int] = set()
     held: list[object] = [flow]
@@ -363,7 +369,7 @@ def _named(function: Callable[..., object]) -> str:
 
 
 def _found(function: Callable[..., object], name: str) -> object:
-    """Return the object under the name of a function, where picklers look for it."""
+    """Return the object that picklers find under the name of a function."""
     found: object = modules.get(getattr(function, "__module__", None) or "")
     for part in name.split("."):
         found = getattr(found, part, None)

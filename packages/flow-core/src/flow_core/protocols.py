@@ -1,7 +1,7 @@
 """The contract: Reactive Streams 1.0.4 (Java 9 ``Flow``) in Python names.
 
 The four roles of the specification are structural protocols (PEP 544): any object with the right
-methods takes part. The extensions that make flows fast (conditional subscribers, queue fusion,
+methods can play a role. The extensions that make flows fast (conditional subscribers, queue fusion,
 scalar and callable sources) are nominal classes: an object only has them if its class inherits from
 them, and ``isinstance`` stays cheap.
 """
@@ -41,7 +41,7 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Empty(enum.Enum):
-    """The type of `EMPTY`: "no item right now" (ASYNC) or "no item any more" (SYNC)."""
+    """The type of `EMPTY`: "no item right now" (ASYNC fusion) or "no more items" (SYNC fusion)."""
 
     EMPTY = "EMPTY"
 
@@ -50,7 +50,7 @@ EMPTY: Final = Empty.EMPTY
 
 
 class Subscription(Protocol):
-    """The link between one publisher and one subscriber: requests and the cancel go up."""
+    """The link between one publisher and one subscriber: requests and the cancel go upstream."""
 
     __slots__ = ()
 
@@ -64,32 +64,35 @@ class Subscription(Protocol):
 
     @abstractmethod
     def cancel(self) -> None:
-        """Stop the flow, now or soon. Idempotent, callable from any thread."""
+        """Stop the flow, now or soon. Further calls have no effect. Callable from any thread."""
 
 
 class Subscriber(Protocol[T_contra]):
-    """Receives ``on_subscribe on_next* (on_error | on_complete)?``, serially."""
+    """Receives ``on_subscribe on_next* (on_error | on_complete)?``, one signal at a time."""
 
     __slots__ = ()
 
     @abstractmethod
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Take the link; request from it when ready.
+        """Take the subscription; request items from it when ready.
 
-        Comes first and returns before the other signals.
+        This is the first signal, and it returns before the other signals come.
         """
 
     @abstractmethod
     def on_next(self, item: T_contra, /) -> object:
-        """Take one of the items that were requested; never None. The result is ignored."""
+        """Take one of the items that were requested; `item` is never None.
+
+        The result is ignored.
+        """
 
     @abstractmethod
     def on_error(self, error: BaseException, /) -> None:
-        """The flow has failed; nothing follows."""
+        """Handle the `error` with which the flow has failed; no signal follows."""
 
     @abstractmethod
     def on_complete(self) -> None:
-        """The flow has completed; nothing follows."""
+        """Handle the completion of the flow; no signal follows."""
 
 
 class Publisher(Protocol[T_co]):
@@ -116,18 +119,19 @@ class Disposable(Protocol):
     @property
     @abstractmethod
     def disposed(self) -> bool:
-        """True if it has ended or was disposed of."""
+        """True if what runs has ended or was disposed of."""
 
     @abstractmethod
     def dispose(self) -> None:
-        """End it. Idempotent, callable from any thread."""
+        """End what runs. Further calls have no effect. Callable from any thread."""
 
 
 class CoreSubscriber(Generic[T_contra]):
-    """A subscriber that follows the rules itself, so that no strict guard is put before it.
+    """A subscriber that follows the rules itself, so it needs no strict guard in front of it.
 
-    Operators and the subscribers of this library are of this class. Other subscribers get a guard:
-    one subscription only, nothing after a terminal, and their errors stay out of the flow.
+    Operators and the subscribers of this library are of this class. Any other subscriber gets a
+    guard: it allows one subscription only, stops signals after a terminal, and keeps the
+    subscriber's errors out of the flow.
     """
 
     __slots__ = ()
@@ -149,53 +153,55 @@ class CoreSubscriber(Generic[T_contra]):
         """As `Subscriber.on_complete`."""
 
     def receiver(self) -> Callable[[T_contra], object]:
-        """Return the function for the items of a loop that checks for None: `on_next`, or less.
+        """Return the function that gets the items of a loop: `on_next`, or one that does less.
 
-        Called once, when the loop begins.
+        The loop has already checked the items for None. This is called once, when the loop begins.
         """
         return self.on_next
 
     def checks(self, who: str) -> bool:
-        """Return whether it fails for None itself, so that no stage before it needs to check.
+        """Return True if this subscriber fails for None itself: no stage before it has to check.
 
-        Called by a flow of a foreign publisher, before that is subscribed to.
+        A flow of a foreign publisher calls this before it subscribes to the publisher.
 
         Args:
-            who: the origin of the None, for the error.
+            who: what None would come from, for the error's text.
         """
         return False
 
     def home(self) -> Home | None:
         """Return the event loop that this subscription belongs to; None if it belongs to none.
 
-        Publishers call this while they are subscribed to, in that thread. An operator returns the
-        answer of its downstream; your own subscriber, the loop that runs in this thread.
+        Publishers call this while they are subscribed to, in the subscribing thread. An operator
+        returns the answer of its downstream; a subscriber of your own returns the loop that runs in
+        this thread.
         """
         from flow_core.homes import current_home
 
         return current_home()
 
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """Handle `error`, which `on_next` has raised; the upstream has cancelled itself.
+        """Handle `error`, which `on_next` has raised; the upstream has already cancelled itself.
 
         Returns:
-            Whether this subscriber handles it; if not, it goes to the dropped-errors hook.
+            True if this subscriber handles the error; if not, the error goes to the dropped-errors
+            hook.
         """
         return False
 
 
 class ConditionalSubscriber(CoreSubscriber[T_contra]):
-    """A subscriber that says whether it used an item up (conditional fusion).
+    """A subscriber that says of each item whether it has used it (conditional fusion).
 
-    An upstream calls its `try_on_next`, and sends the next item at once when the result is False: a
-    dropped item costs no ``request(1)``.
+    An upstream calls `try_on_next` instead of `on_next`. When the result is False, it sends the
+    next item at once: a dropped item costs no ``request(1)``.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def try_on_next(self, item: T_contra, /) -> bool:
-        """Take `item`; return True if it uses up demand, False if it was dropped."""
+        """Take `item`. Return True if it uses up demand, False if it was dropped."""
 
 
 class Fusion(enum.IntFlag):
@@ -208,14 +214,15 @@ class Fusion(enum.IntFlag):
     """The upstream's queue is shared; ``on_next(EMPTY)`` is only a wake-up."""
     ANY = 3
     THREAD_BOUNDARY = 4
-    """Requested in addition: `poll` will run on another thread, so user code would move there."""
+    """Requested in addition to a mode: `poll` will run on another thread, and so will the user's
+    functions upstream."""
 
 
 class QueueSubscription(Generic[T_co]):
     """A subscription whose items can be polled instead of being pushed (queue fusion).
 
-    The subscriber asks once, inside `on_subscribe` and before any `request`. With SYNC it only
-    polls and never requests; with ASYNC it requests as usual and polls when woken.
+    The subscriber asks for fusion once, inside `on_subscribe` and before any `request`. With SYNC
+    it only polls and never requests; with ASYNC it requests as usual, and polls when it is woken.
     """
 
     __slots__ = ()
@@ -233,8 +240,8 @@ class QueueSubscription(Generic[T_co]):
         """Agree on one of the requested modes; the result lies within `mode`, or is NONE.
 
         Raises:
-            ProtocolViolationError: if it was called before, or outside of on_subscribe, or after a
-                request.
+            ProtocolViolationError: if this was called before, or is called outside of on_subscribe,
+                or after a request.
         """
 
     @abstractmethod
@@ -243,7 +250,7 @@ class QueueSubscription(Generic[T_co]):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Return False if the next `poll` may give an item (it still may give none)."""
+        """Return False if the next `poll` may give an item; it may still turn out to give none."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -253,8 +260,9 @@ class QueueSubscription(Generic[T_co]):
 class IterableSource(Generic[T_co]):
     """A source whose items come from a plain iterator, in the subscriber's own thread.
 
-    Everything that follows it up to the next boundary is compiled with it into one loop. A source
-    that also has ``subscribe`` is iterated over by iteration, and otherwise subscribed to.
+    Everything between this source and the next boundary is compiled with it into one loop. A source
+    that also has ``subscribe`` is iterated over when the flow is iterated over, and subscribed to
+    otherwise.
     """
 
     __slots__ = ()
@@ -263,19 +271,22 @@ class IterableSource(Generic[T_co]):
     """True if None is never among the items, so that the loop need not check (§2.13)."""
 
     calls_user_code: bool = False
-    """True if the iterator calls functions of the user, which must not move to another thread when
-    the items are polled there (F39). Iterables that users pass are meant to move."""
+    """True if the iterator calls functions of the user. These must not move to another thread when
+    the items are polled there. Iterables that users pass are meant to move."""
 
     @abstractmethod
     def iterate(self) -> Iterator[T_co]:
         """Return a new iterator for one subscriber.
 
-        A generator is closed at the end or on cancel.
+        If it is a generator, it is closed at the end or on cancel.
         """
 
 
 class CallableSource(IterableSource[T_co]):
-    """A source of at most one item, known when it is subscribed to. Not every callable is one."""
+    """A source of at most one item, computed when a flow is subscribed to.
+
+    Not every callable is one.
+    """
 
     __slots__ = ()
 
@@ -287,13 +298,13 @@ class CallableSource(IterableSource[T_co]):
 
     @override
     def iterate(self) -> Iterator[T_co]:
-        """Return an iterator that calls when the first item is requested."""
+        """Return an iterator that calls `call` when the first item is requested."""
         item = self.call()
         if item is not None:
             yield item
 
 
 class ScalarSource(CallableSource[T_co]):
-    """A constant of at most one item, which operators may look at while assembling."""
+    """A constant source of at most one item, which operators may look at during assembly."""
 
     __slots__ = ()

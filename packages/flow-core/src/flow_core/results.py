@@ -1,4 +1,7 @@
-"""Types of items of other packages' operators, here so that all packages can name them."""
+"""Types of the items that operators of other packages emit.
+
+They are defined here, so that all packages can name them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ V_co = TypeVar("V_co", covariant=True)
 
 @final
 class GroupedFlow(Flow[V_co], Generic[K_co, V_co]):
-    """A flow of the items of one key; its operators give a `Flow`.
+    """A flow of the items that have one key; its operators give a `Flow`.
 
     >>> import flow_core as flow
     >>> group = GroupedFlow("even", flow.just(2, 4))
@@ -26,8 +29,8 @@ class GroupedFlow(Flow[V_co], Generic[K_co, V_co]):
     ('even', ['2', '4'])
 
     Args:
-        key: the key of the items.
-        source: the source of its items; that of `group_by` is for one subscriber.
+        key: the key that all items have.
+        source: the source of the items; that of `group_by` takes one subscriber only.
     """
 
     __slots__ = ("key",)
@@ -45,20 +48,21 @@ class Timestamped(NamedTuple, Generic[T]):
 
     item: T
     time_s: float
-    """The time of the operator's clock. That of the process counts from a moment of its machine."""
+    """The time that the operator's clock showed. The clock of the process counts from a moment that
+    the machine chooses."""
 
 
 class TimeInterval(NamedTuple, Generic[T]):
-    """An item, and how long after the one before it came."""
+    """An item, and the time since the item before it."""
 
     item: T
     interval_s: float
-    """Seconds since the item before, or since the subscription."""
+    """Seconds since the item before, or since the subscription for the first item."""
 
 
 @final
 class FailureHandling(Enum):
-    """A rail's reaction when the function of `map` or `filter` raises."""
+    """The reaction of a rail of a `ParallelFlow` when the function of `map` or `filter` raises."""
 
     ERROR = auto()
     """The rail fails."""
@@ -67,9 +71,9 @@ class FailureHandling(Enum):
     SKIP = auto()
     """The item is left out."""
     RETRY = auto()
-    """The function is called again with the same item; without limit, if it always raises."""
+    """The function is called again with the same item; if it always raises, this never ends."""
 
 
 FailurePolicy: TypeAlias = FailureHandling | Callable[[int, BaseException], FailureHandling]
-"""A `FailureHandling`; or a function of the number of tries so far with this item, and of the
-error, that returns one."""
+"""A `FailureHandling`, or a function that returns one; it gets the number of tries so far with this
+item, and the error."""

@@ -1,4 +1,4 @@
-"""`Shutdown`: flows take no new items, and have some time to finish those they have."""
+"""`Shutdown`: flows take no new items, and get some time to finish the items they have."""
 
 from __future__ import annotations
 
@@ -37,11 +37,14 @@ __all__ = ["LIMIT_S", "Ending", "Shutdown"]
 T = TypeVar("T")
 
 LIMIT_S: Final = 8.0
-"""Containers have ten seconds between SIGTERM and their end, by default."""
+"""The default limit. By default, containers have ten seconds between SIGTERM and their end."""
 
 
 class _Overdue(KeyboardInterrupt):
-    """Interrupts what the main thread waits for, when the limit has passed: fatal to flows."""
+    """Raised in the main thread, to interrupt its waiting when the limit has passed.
+
+    It is fatal to flows.
+    """
 
 
 @final
@@ -58,8 +61,9 @@ class Shutdown(Ender, Publisher[object]):
     >>> seen, stop.begun
     ([0, 1, 2, 3], True)
 
-    When it begins, these take no new items from their sources, and complete. The items that they
-    have taken are still handled: operators below finish their work, buffers send what they hold.
+    When it begins, these flows take no new items from their sources, and complete. The items that
+    they have already taken are still handled: operators downstream finish their work, and buffers
+    send what they hold.
 
     As a context manager it begins with SIGTERM or Ctrl-C. ``with`` is for a program that waits for
     its flows, ``async with`` for one in an event loop:
@@ -68,16 +72,16 @@ class Shutdown(Ender, Publisher[object]):
     ...     flow.range(3).take_until(stop).run()
 
     If the block is not left `limit` seconds after it began, the flows in it are cancelled, and the
-    block raises FlowTimeoutError. A second signal does at once what it would do without the block.
-    A handler that another library has installed, as web servers do, is called, too. The earlier
-    handlers are restored when the block is left. Signals belong to the main thread: in others, a
-    block watches none and has no limit.
+    block raises FlowTimeoutError. A second signal at once does what it would do without the block.
+    If another library has installed a handler, as web servers do, that handler is called, too. The
+    earlier handlers are restored when the block is left. Signals belong to the main thread: in
+    another thread, a block watches no signals and has no limit.
 
-    It is a publisher, too, that completes when it begins.
+    It is also a publisher, which completes when the shutdown begins.
 
     Args:
-        limit: how long flows may take to end, in seconds; None for any time.
-        signals: the signals that a block watches.
+        limit: how long flows may take to end, in seconds; None for no limit.
+        signals: the signals with which a block begins the shutdown.
     """
 
     __slots__ = (
@@ -107,12 +111,13 @@ class Shutdown(Ender, Publisher[object]):
         self._limit_s: Final = limit_s
         self._signals: Final = tuple(signal.Signals(each) for each in signals)
         self._may_begin = [True]
-        """Not empty until it begins: the thread that pops the entry begins."""
+        """Holds one entry until the shutdown begins: the thread that pops the entry begins it."""
         self._told: Final = Future[None]()
         self._before: dict[int, Any] = {}  # Any: as `signal.signal` returns it
         """The handlers that are restored when the block is left."""
         self._signalled = self._overdue = self._late = False
-        """True when the first signal has come; when the limit has passed; when it was too late."""
+        """True when the first signal has come; when the limit has passed; when the block was left
+        too late."""
         self._lock = threading.Lock()
         """Held while the main thread is interrupted."""
         self._left: threading.Event | None = None
@@ -122,16 +127,16 @@ class Shutdown(Ender, Publisher[object]):
 
     @property
     def begun(self) -> bool:
-        """True when it has begun."""
+        """True when the shutdown has begun."""
         return not self._may_begin
 
     @property
     def late(self) -> bool:
-        """True if its block was left only because the limit had passed."""
+        """True if the block was left only because the limit had passed."""
         return self._late
 
     def begin(self) -> None:
-        """Begin now, from any thread. A second call does nothing."""
+        """Begin the shutdown now, from any thread. A second call does nothing."""
         try:
             self._may_begin.pop()
         except IndexError:
@@ -141,7 +146,7 @@ class Shutdown(Ender, Publisher[object]):
 
     @override
     def subscribe(self, subscriber: Subscriber[object], /) -> None:
-        """Subscribe; the publisher completes when this begins."""
+        """Subscribe; the subscriber gets the completion when the shutdown begins."""
         from_future(self._told).subscribe(subscriber)
 
     def _ended(self, flow: Flow[T]) -> Flow[T]:
@@ -205,7 +210,7 @@ class Shutdown(Ender, Publisher[object]):
     # -- the limit
 
     def _set_limit(self) -> None:
-        """Start counting the limit now, if this is in a block."""
+        """Start to count the limit now, if there is a block."""
         loop, left = self._loop, self._left
         if self._limit_s == math.inf:
             return
@@ -221,7 +226,7 @@ class Shutdown(Ender, Publisher[object]):
             self._timeout.reschedule(self._loop.time() + self._limit_s)
 
     def _interrupt_after(self, left: threading.Event) -> None:
-        """Interrupt the main thread, unless it leaves the block within the limit."""
+        """Interrupt the main thread after the limit, unless it has left the block by then."""
         left.wait(self._limit_s)
         with self._lock:
             if left.is_set():
@@ -275,20 +280,23 @@ class Shutdown(Ender, Publisher[object]):
 
 
 class Ending:
-    """A class whose handlers end the program at once; a block does not call these."""
+    """A class whose handlers end the program at once; a block does not call such handlers."""
 
     __slots__ = ()
 
 
 def _ends(handler: Callable[..., object]) -> bool:
-    """Return whether it ends the program at once; a server's handler only informs the server."""
+    """Return whether `handler` ends the program at once.
+
+    A server's handler only informs the server.
+    """
     function = handler.func if isinstance(handler, partial) else handler
     owner = getattr(function, "__self__", None)
     return function is signal.default_int_handler or isinstance(owner, (asyncio.Runner, Ending))
 
 
 def _do_as(handler: Any, signum: int, frame: FrameType | None) -> None:
-    """Do what a handler does, as `signal.signal` returned it."""
+    """Do what `handler` says, which `signal.signal` has returned: a function or a constant."""
     if callable(handler):
         handler(signum, frame)
     elif handler != signal.SIG_IGN:

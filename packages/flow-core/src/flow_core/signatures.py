@@ -1,4 +1,4 @@
-"""A function's parameters, even if annotations use names that only type checkers import."""
+"""A function's signature, even if its annotations use names that only type checkers import."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ __all__ = ["resolved", "signature_of"]
 
 
 def signature_of(function: Callable[..., object]) -> inspect.Signature:
-    """Return the signature of `function`; annotations that cannot be evaluated are their text.
+    """Return the signature of `function`; an annotation that cannot be evaluated is given as text.
 
     From Python 3.14 on, annotations are evaluated when they are looked at. If one of them fails,
-    all are text, as with ``from __future__ import annotations``: see `resolved`.
+    all annotations of the function are given as text, as with ``from __future__ import
+    annotations``; see `resolved`.
 
     Raises:
         TypeError: if `function` cannot be called.
-        ValueError: if it has no signature, like some functions in C.
+        ValueError: if `function` has no signature, like some functions in C.
     """
     try:
         return inspect.signature(function)
@@ -31,14 +32,15 @@ def signature_of(function: Callable[..., object]) -> inspect.Signature:
 
 
 def resolved(annotation: object, function: Callable[..., object]) -> object:
-    """Return the annotation itself, even if it is text.
+    """Return the value of an annotation, even if `annotation` is given as text.
 
     Args:
-        annotation: as in the result of `signature_of`.
-        function: its function.
+        annotation: an annotation from the result of `signature_of`.
+        function: the function that has the annotation.
 
     Returns:
-        The annotation, or its text if it needs names that only type checkers import.
+        The value of the annotation, or its text if the annotation needs names that only type
+        checkers import.
     """
     if not isinstance(annotation, str):
         return annotation

@@ -1,6 +1,6 @@
-"""Sinks: print, or write a file that is complete or not there.
+"""Sinks: print the items, or write them to a file that is either complete or not there.
 
-A sink is an operator that runs the flow when it is applied:
+A sink is an operator; applying it runs the flow:
 
 >>> import flow_core as flow
 >>> flow.range(3).map(str).pipe(print_items())
@@ -9,7 +9,7 @@ A sink is an operator that runs the flow when it is applied:
 2
 3
 
-The last line is its result: the number of items.
+The last line of the output is the result of the sink: the number of items.
 """
 
 from __future__ import annotations
@@ -60,16 +60,17 @@ def write_lines(path: FilePath, *, encoding: str = "utf-8") -> Operator[object, 
     """Writes each item as a line of text; the file is replaced when the flow completes.
 
     Args:
-        path: the file. It is written beside its final place, and moved there at the end: a flow
-            that fails leaves the old file. Anything but a regular file, such as a terminal or a
-            pipe, is written to directly; so is the standard output, which is ``-``.
+        path: the file. It is written under another name beside its final place, and moved there at
+            the end: if the flow fails, the old file stays. Anything but a regular file, such as a
+            terminal or a pipe, is written to directly; so is the standard output, for which `path`
+            is ``-``.
         encoding: the encoding of the text.
 
     Returns:
         An operator that runs the flow to its end, in the calling thread, and returns the number of
-        lines. Demand: bounded, refilled as items are written. It raises the flow's error; OSError
-        if the file cannot be written, before the flow runs if that is known; ValueError for an
-        item whose text has several lines.
+        lines. Demand: bounded, refilled as items are written. The operator raises the flow's error;
+        OSError if the file cannot be written, before the flow runs if this is known by then; and
+        ValueError for an item whose text has several lines.
     """
 
     def line(item: object) -> str:
@@ -89,11 +90,10 @@ def write_json_lines(path: FilePath, *, encoding: str = "utf-8") -> Operator[obj
         encoding: the encoding of the text.
 
     Returns:
-        An operator like that of `write_lines`. Dataclasses become objects. It raises TypeError for
-            types that
-        JSON does not have, and ValueError for NaN and infinities, which it does not have either,
-            and for
-        keys that become the same text, like 1 and ``"1"``: a reader would lose a value.
+        An operator like that of `write_lines`. Dataclasses become JSON objects. The operator raises
+        TypeError for types that JSON does not have. It raises ValueError for NaN and infinities,
+        which JSON does not have either, and for keys that become the same text, like 1 and ``"1"``,
+        because a reader would lose one of the values.
     """
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_jsonable)
 
@@ -122,10 +122,9 @@ def write_csv(
         encoding: the encoding of the text.
 
     Returns:
-        An operator like that of `write_lines`; the result is the number of rows without the header.
-            It raises
-        TypeError for an item that is not a mapping, and ValueError for one whose keys are not the
-        columns. None becomes an empty field.
+        An operator like that of `write_lines`; its result is the number of rows without the header.
+        The operator raises TypeError for an item that is not a mapping, and ValueError for a
+        mapping whose keys are not the columns. None becomes an empty field.
     """
 
     def rows(flow: Flow[Mapping[str, object]], file: IO[str]) -> int:
@@ -155,7 +154,7 @@ def write_csv(
 
 @final
 class _Rows:
-    """The file of a CSV writer: rows end like lines on Unix, whatever line ends the items have."""
+    """The file of a CSV writer: rows end like lines on Unix, whatever line ends items contain."""
 
     __slots__ = ("_file",)
 
@@ -185,7 +184,7 @@ def _written(flow: Flow[object], file: IO[str], line: Callable[[object], str]) -
 
 
 def _iterated(flow: Flow[T]) -> Iterator[T]:
-    """Iterate, and cancel the flow if the loop is left early."""
+    """Iterate over the flow, and cancel it if the loop is left early."""
     items = iter(flow)
     try:
         yield from items
@@ -197,7 +196,7 @@ def _iterated(flow: Flow[T]) -> Iterator[T]:
 
 @contextlib.contextmanager
 def _replaced(path: FilePath, encoding: str) -> Generator[IO[str], None, None]:
-    """Open a text file that replaces `path` if the block ends well, and is removed if not."""
+    """Open a text file that replaces `path` if the block ends well, and is removed otherwise."""
     if os.fspath(path) == "-":
         yield sys.stdout
         sys.stdout.flush()

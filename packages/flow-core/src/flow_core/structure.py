@@ -53,46 +53,48 @@ class AbsorbingSource(Generic[T_co]):
         stages: tuple[Stage[Any, Any], ...],
         # Any: the type of the last absorbed stage.
     ) -> tuple[Publisher[Any], tuple[Stage[Any, Any], ...]]:
-        """Take a leading run of `stages` over.
+        """Take over as many of the first `stages` as it can run itself.
 
         Returns:
             A publisher of the results of the absorbed stages, and the stages that are left.
 
         Raises:
-            FlowError: if a stage has no meaning there; it names the stage, and the ways out.
+            FlowError: if a stage has no meaning at the place of the items; the text names the
+                stage, and the ways out.
         """
         return self, stages
 
     def check(self, stages: tuple[Stage[Any, Any], ...], behind: str | None = None) -> None:
-        """Refuse stages that have no meaning where the items are; called when a flow is assembled.
+        """Refuse stages that have no meaning at the place of the items; called at assembly.
 
         Args:
             stages: the stages that follow this source.
-            behind: an operator behind them that is not a stage, and depends on the order of items,
-                with its place in the user's code; None if there is none.
+            behind: an operator behind these stages that is not a stage, and depends on the order of
+                the items, with its place in the user's code; None if there is no such operator.
 
         Raises:
-            FlowError: if something is refused; it lists the ways out.
+            FlowError: if a stage or the operator is refused; the text lists the ways out.
         """
 
     def united(
         self, flows: tuple[Publisher[Any], ...]
     ) -> Flow[Any] | None:  # Any: the items that the flows have in common
-        """Return one flow of the items of several, in no order, where these are.
+        """Return one flow of the items of several flows, in no order, at the place of the items.
 
         Args:
             flows: the flows to merge; the first of them has this source.
 
         Returns:
-            The flow; None if their items are not in one place, or have to be merged here.
+            The flow; None if the items of the flows are not in one place, or have to be merged in
+            this process.
         """
         return None
 
     def places(self, stages: tuple[Stage[Any, Any], ...]) -> tuple[Place, ...]:
-        """Return which of the `stages` that `absorb` takes over run where; runs nothing.
+        """Return which of the `stages` that `absorb` would take over run where. This runs nothing.
 
         Raises:
-            FlowError: as `absorb` does.
+            FlowError: in the cases in which `absorb` raises it.
         """
         publisher, left = self.absorb(stages)
         absorbed = stages[: len(stages) - len(left)]
@@ -102,10 +104,10 @@ class AbsorbingSource(Generic[T_co]):
         """Describe how the place of the items will run the `stages` that it absorbs.
 
         Returns:
-            The text; None if that place makes no plans. This runs nothing.
+            The description; None if the place of the items makes no plans. This runs nothing.
 
         Raises:
-            FlowError: as `absorb` does.
+            FlowError: in the cases in which `absorb` raises it.
         """
         return None
 
@@ -125,7 +127,7 @@ class Place:
 
 
 class DeferredSource(Generic[T_co]):
-    """A publisher that stands for a flow, which is known when it is subscribed to."""
+    """A publisher that stands for a flow that is known only when it is subscribed to."""
 
     __slots__ = ()
 
@@ -139,7 +141,7 @@ class DeferredSource(Generic[T_co]):
 
 
 def source_of(flow: Flow[Any]) -> Publisher[Any] | IterableSource[Any]:
-    """Return the source of the last run of stages.
+    """Return the source before the last run of stages (those since the last boundary).
 
     Args:
         flow: any flow.
@@ -148,7 +150,7 @@ def source_of(flow: Flow[Any]) -> Publisher[Any] | IterableSource[Any]:
 
 
 def upstreams_of(flow: Flow[Any]) -> tuple[object, ...]:
-    """Return the upstreams of the source of the last run of stages, if it has `upstreams`.
+    """Return the upstreams of that source (see `source_of`), if it has an attribute `upstreams`.
 
     >>> import flow_core as flow
     >>> upstreams_of(flow.just(1).map(str))
@@ -171,7 +173,9 @@ def stages_of(flow: Flow[Any]) -> tuple[Stage[Any, Any], ...]:
 
 
 def boundary_of(flow: Flow[Any]) -> tuple[Flow[Any], Operator[Any, Any]] | None:
-    """Return the flow before the last boundary and the operator there; None at the first source.
+    """Return the flow before the last boundary, and the operator there.
+
+    The result is None if there is no boundary.
 
     Args:
         flow: any flow.
@@ -182,7 +186,7 @@ def boundary_of(flow: Flow[Any]) -> tuple[Flow[Any], Operator[Any, Any]] | None:
 
 
 def call_of(flow: Flow[T]) -> CallableSource[T] | None:
-    """Return the source, if one call of it gives everything: at most one item; else None.
+    """Return the source, if one call of it gives all of the flow: at most one item. Otherwise None.
 
     Args:
         flow: any flow.
@@ -194,7 +198,7 @@ def call_of(flow: Flow[T]) -> CallableSource[T] | None:
 
 
 def moved(flow: Flow[T], move: Callable[[Flow[Any]], Flow[Any]]) -> Flow[T]:
-    """Return the same flow over another first source: engines use it to run a flow elsewhere.
+    """Return the same flow over another first source. Engines use this to run a flow elsewhere.
 
     Args:
         flow: any flow; it does not change.
@@ -220,14 +224,15 @@ def moved(flow: Flow[T], move: Callable[[Flow[Any]], Flow[Any]]) -> Flow[T]:
 
 
 def placed(flow: Flow[Any], called: str, file: str, line: int, *, since: int = 0) -> None:
-    """Set the place where stages were assembled: a line of a file that is not code.
+    """Set the place where stages were assembled to a line of a file that is not Python code.
 
     Args:
-        flow: has the stages at its end.
-        called: where they seem to have been assembled, as ``file:line``; others do not change.
-        file: the file.
-        line: its line.
-        since: how many stages at its beginning do not change, in any case.
+        flow: the flow that has these stages at its end.
+        called: the place where the stages seem to have been assembled, as ``file:line``; stages
+            with another place do not change.
+        file: the file to name instead.
+        line: the line in that file.
+        since: how many stages at the beginning of the flow do not change in any case.
     """
     steps: list[Flow[Any]] = []
     step: Flow[Any] | None = flow

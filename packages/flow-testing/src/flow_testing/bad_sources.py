@@ -117,7 +117,7 @@ class Misbehaving(Publisher[int]):
 
         Returns:
             Two events: the first is set when the thread is held, and setting the second releases
-                it.
+            it.
         """
         self._hold = hold = (Event(), Event())
         return hold

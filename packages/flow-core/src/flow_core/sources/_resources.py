@@ -186,8 +186,7 @@ def using(
 
     Returns:
         A flow that fails with TypeError if `use` does not return a flow, or if there is no
-            `cleanup` and the
-        resource is not a context manager.
+        `cleanup` and the resource is not a context manager.
     """
     for function in (resource, use, cleanup):
         refuse_coroutine_function(

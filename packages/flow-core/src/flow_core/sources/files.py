@@ -136,12 +136,11 @@ def read_csv(
             is less, that limit of the process is raised to this.
 
     Returns:
-        A flow with back-pressure that holds one row at a time. It fails with
-        `MalformedInputError` at a row of another length than the header, at a field that is not of
-        its column's type, at a quote that is not closed, and at bytes that cannot be decoded, after
-            the
-        rows before it; and with OSError if the file cannot be opened. Empty lines are skipped.
-        Fusion: SYNC, also across threads.
+        A flow with back-pressure that holds one row at a time. It fails with `MalformedInputError`
+        at a row of another length than the header, at a field that is not of its column's type, at
+        a quote that is not closed, and at bytes that cannot be decoded, after the rows before it;
+        and with OSError if the file cannot be opened. Empty lines are skipped. Fusion: SYNC, also
+        across threads.
 
     Raises:
         TypeError: if `field_limit` is not an int.

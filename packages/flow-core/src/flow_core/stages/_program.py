@@ -343,8 +343,8 @@ class Program(Generic[T_contra, R_co]):
 
         Returns:
             The function. Another one that halts it or lets it continue, and returns whether it runs
-                right now.
-            And one that emits what the stages emit at the end; None if they emit nothing.
+            right now. And one that emits what the stages emit at the end; None if they emit
+            nothing.
         """
         on_next: Callable[[R_co], object]
         if isinstance(downstream, ConditionalSubscriber):
