@@ -162,7 +162,7 @@ class ScheduledTask:
         return True
 
     def run_reported(self) -> None:
-        """Run the task and report its error, which some executors keep in a future nobody reads."""
+        """Run the task and report its error, which the executor only keeps in an unread future."""
         try:
             self()
         except BaseException as error:

@@ -122,7 +122,7 @@ _PLACES: Final = {
     ),
     "._resources": ("using",),
 }
-"""These modules make flows, which are made of classes of this package: one has to come first."""
+"""Modules that make flows. These need classes of this package, so the modules are loaded later."""
 
 if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES)

@@ -45,7 +45,7 @@ A = TypeVar("A")
 
 @final
 class AsyncIterableSource(Publisher[T], Generic[T]):
-    """The items of an async iterable, in an asyncio loop."""
+    """The items of an async iterable, which runs in an asyncio loop."""
 
     __slots__ = ("_iterable", "_label", "_loop")
 
@@ -69,18 +69,19 @@ class AsyncIterableSource(Publisher[T], Generic[T]):
 
 @final
 class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
-    """One task that takes an item when there is demand, delivers it, and waits for demand.
+    """One task that takes an item when there is demand, delivers the item, and waits for demand.
 
-    All signals come from the task, so they are serial (§1.3) without a permit; only when the loop
-    was closed, and the task can never run again, they come from the thread that notices it.
+    All signals come from the task, so they are serial (§1.3) without a permit. Only when the loop
+    was closed, so that the task can never run again, do they come from the thread that notices
+    this.
 
     No wake-up is lost: the task sets `_waiter` and looks at the demand again before it awaits; a
-    request adds the demand before it looks for `_waiter`. The same goes for a cancel.
+    request adds the demand before it looks for `_waiter`. A cancel does the same with its flag.
 
     Args:
         iterable: the async iterable.
         downstream: gets the signals.
-        loop: the loop that the task runs in.
+        loop: the event loop that the task runs in.
         label: the source, for messages.
         home: the home of the flow.
     """
@@ -128,14 +129,14 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
         self._bad: ValueError | None = None
         self._open = self._started = False
         self._stopped = False
-        """True when it was cancelled, or ended by a bad request."""
+        """True if the flow was cancelled, or ended by a bad request."""
         # From here on: used in the loop's thread.
         self._task: asyncio.Task[None] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._watch: LoopWatch | None = None
         self._interrupted = self._abandoned = False
         self._pulling = False
-        """True while the task awaits an item, and may be interrupted."""
+        """True while the task awaits an item. It may be interrupted then."""
 
     def start(self) -> None:
         """Hand this over as the subscription, then serve the demand that came meanwhile (§1.9)."""
@@ -198,13 +199,13 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
             self._lost()
 
     def _lost(self) -> None:
-        """End the flow: the loop is closed, so no task will."""
+        """End the flow from here, because the loop is closed and the task cannot do it."""
         downstream, self._iterable = self._take(), None
         if downstream is not None:
             downstream.on_error(self._bad or closed_loop(self._label))
 
     def _take(self) -> CoreSubscriber[T] | None:
-        """Return the subscriber, to the first caller only, which may send it the terminal."""
+        """Return the subscriber, but only to the first caller, which may send it the terminal."""
         with self._lock:
             downstream, self._downstream = self._downstream, None
         return downstream
@@ -324,7 +325,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
         return False
 
     def _failed(self, error: BaseException) -> None:
-        """End the flow: the iterable has raised an error, or the task was cancelled."""
+        """End the flow, because the iterable has raised an error or the task was cancelled."""
         task = self._task
         if isinstance(error, asyncio.CancelledError):
             if self._interrupted:
@@ -383,7 +384,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
 
 @final
 class _Leased(AsyncIterable[T], Generic[A, T]):
-    """The items of a flow within an async context manager, one for each subscriber."""
+    """The items of a flow within an async context manager, which each subscriber enters."""
 
     __slots__ = ("_prefetch", "_resource", "_use")
 
@@ -423,25 +424,25 @@ def from_async_iterable(
     >>> list(from_async_iterable(ticks()).map(lambda tick: tick * 10))
     [10, 20, 30]
 
-    It runs in the given loop; or else in the loop in which the flow was subscribed to, whichever
-    thread subscribes here; or else, where none ran, in one loop for the process, in a daemon
-    thread.
+    The iterable runs in the given loop. Without a given loop, it runs in the loop in which the flow
+    was subscribed to, whichever thread subscribes to this source. If no loop ran there, it runs in
+    one loop for the process, in a daemon thread.
 
-    Demand: exact; an item, or the end, is awaited only when it was requested. Thread: all signals
-    come from the loop's thread. With unbounded demand, an iterable that never has to wait keeps its
-    loop busy: request in portions there, as ``async for`` does. Fusion: none.
+    Demand: exact; the next item, or the end, is awaited only when an item was requested. Thread:
+    all signals come from the loop's thread. With unbounded demand, an iterable that never has to
+    wait keeps its loop busy: in that case, request items in portions, as ``async for`` does.
+    Fusion: none.
 
     Args:
         iterable: each run takes a new iterator of it, in the loop. An async generator, or another
-            iterator, has its items once: a second run fails with `FlowError`. A generator is closed
-            there when the flow is cancelled: a pending await in it is cancelled, and its
-            ``finally`` runs.
-        loop: the loop to run in, for example because it uses queues of that loop. Another thread
-            may start it later.
+            async iterator, gives its items only once: a second run fails with `FlowError`. When the
+            flow is cancelled, a generator is closed in the loop: its pending await is cancelled,
+            and its ``finally`` block runs.
+        loop: the loop to run in; needed, for example, if the iterable uses queues of that loop.
+            Another thread may start the loop later.
 
     Returns:
-        A flow that fails with FlowError when its task is cancelled by the loop, or when the loop
-        is closed.
+        A flow. It fails with FlowError if the loop cancels its task, or if the loop is closed.
 
     Raises:
         TypeError: if `iterable` is not an async iterable.
@@ -479,15 +480,16 @@ def using_when(
     ['a', 'b']
 
     The context manager is entered with the first request, and left before the subscriber gets the
-    end: with the error if the flow has failed (if it suppresses that, the flow completes), and with
-    a CancelledError or GeneratorExit if it was cancelled. An error of it is the flow's error.
+    end. If the flow has failed, it is left with the error; if it suppresses that error, the flow
+    completes. If the flow was cancelled, it is left with a CancelledError or GeneratorExit. If the
+    context manager raises an error itself, the flow fails with that error.
 
-    Demand: up to `prefetch` items are requested of the flow that `use` returns, and 75 % of that
-    again as often. Thread, loop and fusion: as `from_async_iterable`.
+    Demand: `prefetch` items are requested of the flow that `use` returns; whenever 75 % of that
+    number were used, that many are requested again. Thread, loop and fusion: as for `from_async_iterable`.
 
     Args:
         resource: returns the context manager, once per subscriber.
-        use: called with the result of entering it; returns a flow.
+        use: called with the result of entering the context manager; returns a flow.
         loop: the loop to run in; see `from_async_iterable`.
         prefetch: how many items may wait, at least 1.
 

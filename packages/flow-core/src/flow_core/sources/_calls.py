@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @final
 class CallSource(CallableSource[T]):
-    """The result of a function, called once per subscriber."""
+    """The result of a function, which is called once per subscriber."""
 
     __slots__ = ("_function",)
 
@@ -68,7 +68,7 @@ class FactorySource(DeferredSource[T]):
 
 
 def subscribe_resolved(source: DeferredSource[T], subscriber: Subscriber[T]) -> None:
-    """Subscribe to the flow that `source` makes; its error is signalled."""
+    """Subscribe to the flow that `source` makes; if making it fails, signal the error."""
     downstream = core_subscriber(subscriber)
     try:
         flow = source.resolve()
@@ -81,7 +81,7 @@ def subscribe_resolved(source: DeferredSource[T], subscriber: Subscriber[T]) -> 
 
 @final
 class ErrorSource(Publisher[T], Generic[T]):
-    """Fails at once, without demand, or when something is requested.
+    """Fails: at once and without demand, or when something is requested.
 
     Args:
         error: the error; or a function that returns one for each subscriber.
@@ -137,7 +137,7 @@ class NeverSource(Publisher[T], Generic[T]):
 
 @final
 class ForeignSource(Publisher[T], Generic[T]):
-    """A publisher that may break rules: its signals are checked before all stages."""
+    """A publisher that may break rules: its signals are checked before they reach any stage."""
 
     __slots__ = ("_publisher",)
 
@@ -156,7 +156,7 @@ class ForeignSource(Publisher[T], Generic[T]):
 
 
 def from_callable(function: Callable[[], T | None]) -> Flow[T]:
-    """The result of `function`, or nothing if that is None; called once for each subscriber.
+    """The result of `function`, or no item if the result is None; called once per subscriber.
 
     >>> list(from_callable(lambda: 42))
     [42]
@@ -177,14 +177,15 @@ def from_callable(function: Callable[[], T | None]) -> Flow[T]:
 
 
 def defer(factory: Callable[[], Convertible[T]]) -> Flow[T]:
-    """A flow that `factory` returns for each subscriber.
+    """A flow that `factory` makes for each subscriber.
 
     >>> list(defer(lambda: [1, 2]))
     [1, 2]
 
     Args:
         factory: called once per subscriber, when it subscribes; its error is the flow's error. It
-            may return anything that `from_` takes: a coroutine function is a flow of its result.
+            may return anything that `from_` takes; a coroutine function, for example, makes a flow
+            of its result.
 
     Raises:
         TypeError: if `factory` cannot be called.
@@ -205,12 +206,13 @@ def error(
     >>> handle = failing.subscribe(print, lambda error: print(repr(error)))
     ValueError('no data')
 
-    Demand: fails without demand, or with the first. Thread: the subscriber's, or the requester's.
+    Demand: fails without demand, or with the first request. Thread: the subscriber's, or the
+    requester's.
     Fusion: none.
 
     Args:
-        error: signalled as the same object; or a function that returns one per subscriber, when it
-            subscribes.
+        error: the error to signal, as the same object; or a function that returns an error, called
+            once per subscriber when it subscribes.
         when: ``"subscribe"`` fails at once; ``"request"`` when the first item is requested.
 
     Raises:
@@ -226,9 +228,9 @@ _never: Final[NeverSource[Never]] = NeverSource()
 
 
 def never() -> Flow[Never]:
-    """No signal after on_subscribe: neither items nor an end.
+    """Send no signal after on_subscribe: neither items nor an end.
 
-    Demand: checked, and never met. Thread: none. Fusion: none.
+    Demand: checked for bad amounts, and never met. Thread: none. Fusion: none.
     """
     return Flow(_never)
 
@@ -236,7 +238,7 @@ def never() -> Flow[Never]:
 def from_publisher(publisher: Publisher[T] | Flow[T]) -> Flow[T]:
     """Any Reactive Streams publisher, with the operators of a `Flow`.
 
-    If the publisher sends None, or signals after a terminal or a cancel, that is stopped here. Use
+    If the publisher sends None, or signals after a terminal or a cancel, this source stops it. Use
     ``Flow(publisher)`` for one that is known to follow the rules. Demand: passed on. Thread: the
     publisher's. Fusion: as the publisher grants.
 
@@ -244,7 +246,7 @@ def from_publisher(publisher: Publisher[T] | Flow[T]) -> Flow[T]:
         publisher: an object with ``subscribe(subscriber)``; a Flow is returned as it is.
 
     Raises:
-        TypeError: if it has no ``subscribe``.
+        TypeError: if `publisher` has no ``subscribe``.
     """
     if not callable(getattr(publisher, "subscribe", None)):
         raise TypeError(

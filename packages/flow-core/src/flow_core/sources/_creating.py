@@ -22,7 +22,10 @@ T = TypeVar("T")
 
 @final
 class CreateSource(Publisher[T], Generic[T]):
-    """The items that a function pushes into an emitter, for each subscriber again."""
+    """The items that a function pushes into an emitter.
+
+    The function is called once per subscriber.
+    """
 
     __slots__ = ("_capacity", "_function", "_overflow")
 
@@ -35,7 +38,7 @@ class CreateSource(Publisher[T], Generic[T]):
 
     @property
     def keeps_latest(self) -> bool:
-        """Return whether an item that is not requested in time is replaced by the next one."""
+        """Return whether the next item replaces an item that was not requested in time."""
         return self._overflow == "latest"
 
     @override
@@ -97,27 +100,28 @@ def create(
     ``missing`` it is delivered all the same, for an operator downstream that deals with it
     =========== ==================================================================================
 
-    A ``for`` loop requests 128 items ahead, and an ``async for`` loop, too: these do not count as
-    late. With ``latest``, they request each item when they need it, so that they get the newest
-    one.
+    A ``for`` loop requests 128 items ahead, and an ``async for`` loop does so, too: items within
+    these 128 count as requested. With ``latest``, however, the loops request each item when they
+    need it, so that they get the newest one.
 
-    Requested items wait, too, while another thread delivers; at most `capacity` of them in each
-    policy. A producer that can be slowed down looks at ``emitter.requested``, or sends as much as
-    its ``emitter.on_request`` function is asked for: then no item has to wait.
+    Requested items wait, too, while another thread delivers; in each policy, at most `capacity` of
+    them wait. A producer that can be slowed down looks at ``emitter.requested``, or sends as many
+    items as its ``emitter.on_request`` function is asked for: then no item has to wait.
 
     Demand: see above. Thread: items come on the emitting thread, or on the requester's if they had
     to wait. Fusion: ``buffer`` grants ASYNC, also across threads: its queue is shared.
 
     Args:
-        subscribe: called once per subscriber, after its on_subscribe, in the subscribing thread;
-            not called if the subscriber has cancelled by then. Its error is the flow's error. Its
-            result is not used: clean up in ``emitter.on_dispose``.
-        overflow: the policy.
-        capacity: the most items that wait, at least 1; `UNBOUNDED` for no limit but the memory.
+        subscribe: called with the emitter once per subscriber, after its on_subscribe, in the
+            subscribing thread; not called if the subscriber has cancelled by then. If it raises an
+            error, the flow fails with that error. Its result is not used: clean up in
+            ``emitter.on_dispose``.
+        overflow: the policy from the table.
+        capacity: the most items that wait, at least 1; `UNBOUNDED` to be limited by memory only.
 
     Raises:
         TypeError: if `subscribe` cannot be called, or `capacity` is not an int.
-        ValueError: if `capacity` is less than 1, or there is no such policy.
+        ValueError: if `capacity` is less than 1, or `overflow` is not in the table.
     """
     if not callable(subscribe):
         raise TypeError(f"create() takes a function of an emitter, not {subscribe!r}")

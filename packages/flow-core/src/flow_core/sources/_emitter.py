@@ -38,7 +38,7 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
 Overflow: TypeAlias = Literal["buffer", "error", "drop", "latest", "missing"]
-"""The treatment of items that are not requested yet."""
+"""The treatment of an item that is not requested yet; see `create`."""
 
 OVERFLOWS: Final[tuple[Overflow, ...]] = ("buffer", "error", "drop", "latest", "missing")
 
@@ -50,9 +50,9 @@ class Emitter(Generic[T_contra]):
 
     @abstractmethod
     def next(self, item: T_contra, /) -> None:
-        """Send `item`; if it is not requested, the overflow policy applies.
+        """Send `item`; if it is not requested, the overflow policy of `create` applies.
 
-        After the end, or a cancel, it goes to the dropped-items hook.
+        After the end of the flow, or after a cancel, the item goes to the dropped-items hook.
 
         Raises:
             NoneItemError: if `item` is None.
@@ -60,65 +60,65 @@ class Emitter(Generic[T_contra]):
 
     @abstractmethod
     def error(self, error: BaseException, /) -> None:
-        """Fail the flow, after the items before; once it has ended, use the dropped-errors hook.
+        """Fail the flow after the items sent so far; if it has ended, pass `error` to the hook.
 
         Raises:
             TypeError: if `error` is not an exception.
-            BaseException: `error`, if it is fatal; the flow fails with a FlowError whose cause it
-                is.
+            BaseException: `error` itself, if it is fatal; the flow then fails with a FlowError
+                whose cause is `error`.
         """
 
     @abstractmethod
     def complete(self) -> None:
-        """End the flow, after the items before; once it has ended, do nothing."""
+        """Complete the flow after the items sent so far; if it has ended already, do nothing."""
 
     @property
     @abstractmethod
     def requested(self) -> int:
-        """The number of items that would be delivered now; `UNBOUNDED` for any number."""
+        """The number of items that would be delivered if they were sent now; `UNBOUNDED` for any number."""
 
     @property
     @abstractmethod
     def cancelled(self) -> bool:
-        """True if items are of no use any more: the flow was cancelled, failed or completed."""
+        """True if items are of no use any more: the flow was cancelled, has failed or completed."""
 
     @abstractmethod
     def on_cancel(self, action: Callable[[], object] | Disposable, /) -> None:
-        """Call (or dispose) `action` when the subscriber cancels before the flow was ended."""
+        """Call (or dispose) `action` if the subscriber cancels before the flow was ended."""
 
     @abstractmethod
     def on_dispose(self, action: Callable[[], object] | Disposable, /) -> None:
-        """Call (or dispose) `action` once, when the flow was ended or cancelled; at once if it was.
+        """Call (or dispose) `action` once, when the flow has ended or was cancelled.
 
-        Its error goes to the dropped-errors hook. Actions run in the order in which they were
-        added.
+        If this is already so, that happens at once. An error of `action` goes to the dropped-errors
+        hook. Actions run in the order in which they were added.
         """
 
     @abstractmethod
     def on_request(self, action: Callable[[int], object], /) -> None:
-        """Call `action` with each requested amount, beginning with the present demand.
+        """Call `action` with each amount that is requested, beginning with the present demand.
 
-        For an item that an operator downstream drops, such as a filter, it is asked for another
-        one. One call at a time, and none from within an ``on_next``: items that it sends then are
-        delivered at once and need no room. Its error fails the flow. Only the last function that
-        was set is called.
+        When an operator downstream, such as a filter, drops an item, `action` is asked for another
+        item. There is one call at a time, and none from within an ``on_next``. Items that `action`
+        sends during its call are delivered at once and need no room. If `action` raises an error,
+        the flow fails with it. Only the last function that was set is called.
         """
 
 
 @final
 class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannable, Generic[T]):
-    """Both ends of `create`: the emitter's, and the subscriber's.
+    """Both ends of `create`: the one for the emitter, and the one for the subscriber.
 
-    Work is published and then drained (`SerialDrain`): items under `_lock`, which also guards
-    that nothing is queued after the end.
+    Work is published and then drained (see `SerialDrain`). Items are published under `_lock`, which
+    also ensures that nothing is queued after the end.
 
-    Demand: as `overflow` says. Thread: items and terminals on the emitting thread, or the
-    requester's if they had to wait. Fusion: ASYNC if it is a buffer, also across threads. Items
-    are polled as far as they were requested, and a terminal says that none are left.
+    Demand: as `overflow` says. Thread: items and terminals come on the emitting thread, or on the
+    requester's if they had to wait. Fusion: ASYNC if there is a buffer, also across threads. Items
+    are polled as far as they were requested, and the terminal says that none are left.
 
     Args:
         downstream: gets the signals.
-        overflow: the treatment of items that are not requested.
+        overflow: what happens to items that are not requested.
         capacity: how many items may wait.
         label: the source, for messages.
     """
@@ -157,32 +157,32 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         self._capacity = capacity
         self._label = label
         self._heeds = overflow in ("buffer", "latest")
-        """True if items wait for demand, which the drain uses up. Otherwise they are accepted by
-        demand or not at all (`_counts`), or regardless of it, and wait only for a thread that
-        delivers."""
+        """True if items wait for demand, which the drain uses up. Otherwise, items are accepted
+        only if there is demand (`_counts`), or regardless of demand, and wait only for a thread
+        that delivers them."""
         self._counts = overflow in ("error", "drop")
         self._queue: deque[T] = deque()
         self._lock = Lock()
         self._requested = 0
         self._used = 0
-        """The part of `_requested` that is used up. Changed under `_lock` if `_counts`, else with
-        the permit or, with fusion, by the thread that polls."""
+        """The part of `_requested` that is used up. It is changed under `_lock` if `_counts`;
+        otherwise with the permit or, with fusion, by the thread that polls."""
         self._closed = False
         """True when no item is accepted any more."""
         self._done = False
-        """True when the emitter has ended the flow; `_error` was set before, and no item is queued
-        after."""
+        """True when the emitter has ended the flow: `_error` was set before this, and no item is
+        queued afterwards."""
         self._error: BaseException | None = None
         self._bad: ValueError | None = None
         self._fused = False
         self._negotiable = False
-        """True while on_subscribe runs and fusion was not requested yet."""
+        """True while on_subscribe runs, as long as fusion was not requested."""
         self._actions: list[Callable[[], object]] | None = []
         self._cancel_actions: list[Callable[[], object]] | None = []
         self._listener: _RequestListener | None = None
         self._asked = 0
-        """The demand, including that of dropped items, that the function of `on_request` has not
-        got yet."""
+        """The demand, including the one for dropped items, that the `on_request` function was not
+        told of yet."""
 
     def start(self) -> None:
         """Hand this over as the subscription."""
@@ -240,7 +240,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         self._enqueue(item)
 
     def _claim(self) -> bool:
-        """Use up one requested item, if there is one. With the permit."""
+        """Use up one requested item, if there is one. Called with the permit."""
         if self._counts:
             with self._lock:
                 if self._used < self._requested:
@@ -372,7 +372,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         self.signal()
 
     def tell(self, action: Callable[[int], object]) -> None:
-        """Call the function of `on_request` with the demand since the last call.
+        """Call the function of `on_request` with the demand since its last call.
 
         Args:
             action: that function.
@@ -395,7 +395,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
             _run(action)
 
     def _cancelled(self) -> None:
-        """Inform the owner: the subscriber has cancelled, or sent a bad request (§3.9)."""
+        """Call the owner's actions: the subscriber has cancelled, or sent a bad request (§3.9)."""
         with self._lock:
             actions, self._cancel_actions = self._cancel_actions, None
         if not self._done:
@@ -441,10 +441,10 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
 
     @override
     def signal(self) -> None:
-        """Drain; outside of a drain, report the demand, too.
+        """Drain; when this is not called from within a drain, also report the demand.
 
-        The last thread to give the permit back does so: a thread that finds it taken has published
-        before.
+        The last thread to give the permit back reports it. A thread that finds the permit taken has
+        published its demand before.
         """
         super().signal()
         teller = self._listener
@@ -508,7 +508,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
             self._raised(downstream, error)
 
     def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
-        """End the flow: the downstream has raised `error` in its on_next (§2.13)."""
+        """End the flow, because the downstream has raised `error` in its on_next (§2.13)."""
         with self._lock:
             left = self._downstream is None
             self._closed = True
@@ -541,7 +541,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """Grant ASYNC, when asked, if there is a buffer."""
+        """Grant ASYNC, if it is asked for and there is a buffer."""
         if not self._negotiable or self._requested or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
@@ -552,7 +552,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
 
     @override
     def poll(self) -> T | Empty:
-        """Take the next item; EMPTY if there is none right now."""
+        """Take the next item. EMPTY means that there is none right now."""
         if self._used >= self._requested:
             return EMPTY
         try:

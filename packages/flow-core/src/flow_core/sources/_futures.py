@@ -54,15 +54,16 @@ class _AnyFuture(Protocol):
 
 
 _WAITING: Final = "__flow_waiting__"
-"""The attribute of a future with its `_Waiting`."""
+"""The attribute under which a future keeps its `_Waiting`."""
 
 
 @final
 class _Waiting:
-    """The callbacks that wait for a future of `concurrent.futures`, which cannot remove a callback.
+    """The callbacks that wait for a `concurrent.futures` future, from which none can be removed.
 
-    So it gets one callback for all. None is forgotten: a callback is added before the future is
-    checked; when it is done, its callback looks at those that were added.
+    So the future itself gets a single callback for all of them. No callback is forgotten: it is
+    added before the future is checked, and when the future is done, its single callback calls all
+    that were added.
     """
 
     __slots__ = ("_waiting",)
@@ -71,17 +72,17 @@ class _Waiting:
         self._waiting: dict[object, Callable[[object], object]] = {}
 
     def add(self, key: object, resolved: Callable[[object], object], future: _AnyFuture) -> None:
-        """Call `resolved` when `future` is done; at once if it is."""
+        """Call `resolved` when `future` is done: at once if it is done already."""
         self._waiting[key] = resolved
         if future.done():
             self.tell(future)
 
     def remove(self, key: object) -> None:
-        """Remove the callback of that key, if it was not called."""
+        """Remove the callback under `key`, unless it was called."""
         self._waiting.pop(key, None)
 
     def tell(self, future: object) -> None:
-        """Call the callbacks: the future is done."""
+        """Call all callbacks, because the future is done."""
         for key in list(self._waiting):
             resolved = self._waiting.pop(key, None)
             if resolved is not None:
@@ -93,7 +94,7 @@ class _Waiting:
 
 
 def _waiting_for(future: _AnyFuture) -> _Waiting:
-    """Return the one of `future`, or a separate one if that takes no attributes."""
+    """Return the `_Waiting` of `future`, or a separate one if `future` takes no attributes."""
     waiting = made = _Waiting()
     with suppress(TypeError):
         waiting = vars(future).setdefault(_WAITING, made)  # an atomic step: one of several wins
@@ -107,9 +108,10 @@ class FutureSource(Publisher[T], Generic[T]):
     """The result of a future, for each subscriber.
 
     Args:
-        future: of either kind, or an awaitable that becomes one at the first subscription.
-        loop: the loop that runs the awaitable; None for the home of its first subscriber, or else
-            the library's loop.
+        future: a future of either kind, or an awaitable that becomes a future at the first
+            subscription.
+        loop: the loop that runs the awaitable; None for the loop of its first subscriber's home, or
+            else the library's own loop.
         cancel: whether a subscriber that cancels the flow cancels the future.
     """
 
@@ -124,8 +126,9 @@ class FutureSource(Publisher[T], Generic[T]):
         self._name = type(future).__name__
         self._cancel = cancel
         self._lock = RLock()
-        """Held while the awaitable is started. A finaliser that subscribes within, at the one
-        moment when the awaitable is taken and the future is not there, gets an error."""
+        """Held while the awaitable is started. There is one moment when the awaitable is already
+        taken and the future does not exist yet: a finaliser that subscribes within that moment gets
+        an error."""
         self._trace: TracebackType | None = None
         self._loop = loop
         self._future: _AnyFuture | None = None
@@ -192,7 +195,7 @@ class FutureSource(Publisher[T], Generic[T]):
     def _started(
         self, downstream: CoreSubscriber[T]
     ) -> tuple[_AnyFuture, asyncio.AbstractEventLoop | None]:
-        """Return the future, and the loop in which it is awaited, if there is one.
+        """Return the future, and the loop in which it is awaited, if there is such a loop.
 
         The awaitable runs once, for all subscribers.
         """
@@ -268,32 +271,33 @@ def from_future(
     loop: asyncio.AbstractEventLoop | None = None,
     cancel: bool = False,
 ) -> Flow[Any]:
-    """The result of a future: one item, or none if the result is None.
+    """The result of a future: one item, or no item if the result is None.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> with ThreadPoolExecutor(1) as pool:
     ...     list(from_future(pool.submit(pow, 2, 10)).map(lambda n: n + 1))
     [1025]
 
-    Each subscriber gets the result, which is computed only once. The error of the future is the
-    error of the flow, as the same object; a cancelled future fails it with a CancelledError of the
-    future's kind. A fatal error that ended the task, such as SystemExit, is the cause of a
-    FlowError.
+    Each subscriber gets the result, which is computed only once. If the future fails, the flow
+    fails with the same error object; if the future is cancelled, the flow fails with a
+    CancelledError of the future's kind. A fatal error that ended the task, such as SystemExit, is
+    the cause of a FlowError.
 
-    Demand: the item waits for it. Thread: the one that completes the future (the loop's, for
-    asyncio); the subscriber's, if it is done already; or the requester's. Fusion: ASYNC, also
-    across threads.
+    Demand: the item waits until it is requested. Thread: the one that completes the future (for
+    asyncio, the loop's); the subscriber's, if the future is done already; or the requester's.
+    Fusion: ASYNC, also across threads.
 
     Args:
         future: a `concurrent.futures` future; or an asyncio future or task, subscribed to from any
             thread; or a coroutine or other awaitable, which is started at the first subscription.
-        loop: the loop that runs a coroutine; without it, the loop in which its first subscriber
-            runs the flow, or else one for the process. Not used for a future, which has its own.
+        loop: the loop that runs a coroutine; if it is not given, the loop in which the first
+            subscriber runs the flow, or else one loop for the process. Not used for a future, which
+            has its own loop.
         cancel: whether a subscriber that cancels the flow cancels the future, for all subscribers.
 
     Returns:
-        A flow that fails with FlowError if the loop of a coroutine, or that of an asyncio future,
-        is closed before it is done.
+        A flow. It fails with FlowError if the loop of the coroutine or of the asyncio future is
+        closed before the result is there.
 
     Raises:
     TypeError: if `future` is not one of these.

@@ -23,7 +23,7 @@ S = TypeVar("S")
 
 @final
 class GenerateSource(IterableSource[T], Generic[S, T]):
-    """The items that a step function gives, call by call."""
+    """The items that a step function gives, one call after the other."""
 
     __slots__ = ("_on_end", "_state", "_step")
 
@@ -78,7 +78,7 @@ class GenerateSource(IterableSource[T], Generic[S, T]):
 
 @final
 class RepeatedSource(IterableSource[T]):
-    """One constant, again and again."""
+    """One constant item, again and again."""
 
     __slots__ = ("_count", "_item")
 
@@ -125,7 +125,7 @@ def generate(
     *,
     on_end: Callable[[S], object] | None = None,
 ) -> Flow[T]:
-    """Items that `step` gives one at a time, each when it is asked for.
+    """Items that `step` gives one at a time, each when it is requested.
 
     >>> def fibonacci(pair: tuple[int, int], sink: SingleSink[int]) -> tuple[int, int]:
     ...     sink.next(pair[0])
@@ -133,19 +133,22 @@ def generate(
     >>> list(generate(lambda: (0, 1), fibonacci).take(8))
     [0, 1, 1, 2, 3, 5, 8, 13]
 
-    Demand: exact; the step is called once for each item that can be delivered. Thread: the
-    requester's. Fusion: SYNC, but not across threads, where the functions would move to.
+    Demand: exact; `step` is called once for each item that can be delivered. Thread: the
+    requester's. Fusion: SYNC, but not across threads, because the functions would move to the other
+    thread.
 
     Args:
-        state: returns the first state, once per subscriber, when its first item is requested.
+        state: returns the first state; called once per subscriber, when the first item is
+            requested.
         step: ``(state, sink) -> state``. Each call uses at least one of ``sink.next(item)``, once
-            at most, ``sink.complete()`` and ``sink.error(error)``; an item before an end is
-            delivered. Its error is the flow's error.
+            at most, ``sink.complete()`` and ``sink.error(error)``; an item that is sent before an
+            end is delivered. If `step` raises an error, the flow fails with it.
         on_end: called once with the last state, however the flow ends: completed, failed or
-            cancelled; not if there was no first state. Its error goes to the dropped-errors hook.
+            cancelled; not called if there was no first state. An error of `on_end` goes to the
+            dropped-errors hook.
 
     Returns:
-        A flow that fails with ProtocolViolationError if a call sends too much, or nothing.
+        A flow. It fails with ProtocolViolationError if a call of `step` sends too much, or nothing.
     """
     return Flow(GenerateSource(state, step, on_end))
 
@@ -180,11 +183,11 @@ def repeat_callable(function: Callable[[], T], count: int | None = None) -> Flow
     [1, 2, 3]
 
     Demand: exact; the function is called when its item can be delivered. Thread: the requester's.
-    Fusion: SYNC, but not across threads, where the function would move to.
+    Fusion: SYNC, but not across threads, because the function would move to the other thread.
 
     Args:
-        function: must not return None. Its error is the flow's error, even a StopIteration: it does
-            not end the flow (PEP 479).
+        function: called for each item; must not return None. If it raises an error, the flow fails
+            with it. A StopIteration is an error like any other: it does not end the flow (PEP 479).
         count: how many times, at least 0; None for ever.
 
     Raises:

@@ -16,13 +16,12 @@ __all__ = ["IdleSubscription", "fail"]
 
 @final
 class IdleSubscription(SerialDrain, Subscription, Scannable):
-    """A subscription that has no items to send. It still checks requests (§3.9).
+    """A subscription that has no items to send. It still checks the amounts requested (§3.9).
 
     Args:
         downstream: gets the signals.
-        error: signalled once on_subscribe has returned; or, with `on_request`, at the first
-            request.
-        on_request: see `error`.
+        error: signalled once on_subscribe has returned; with `on_request`, at the first request.
+        on_request: whether the error waits for the first request.
     """
 
     __slots__ = ("_downstream", "_error", "_requested")
@@ -79,7 +78,7 @@ class IdleSubscription(SerialDrain, Subscription, Scannable):
 
     @override
     def statistics(self) -> Statistics:
-        """Report the state. Requests are checked, and not counted."""
+        """Report the state. Requests are checked, but not counted."""
         error = self._error
         return Statistics(
             operator="never" if error is None else "error",
@@ -89,5 +88,5 @@ class IdleSubscription(SerialDrain, Subscription, Scannable):
 
 
 def fail(downstream: CoreSubscriber[Any], error: BaseException) -> None:  # Any: no item is sent
-    """Give `downstream` a subscription, and send `error`."""
+    """Give `downstream` a subscription, and then send it `error`."""
     IdleSubscription(downstream, error).start()

@@ -30,7 +30,7 @@ class RangeSource(IterableSource[int]):
 
     @property
     def ints(self) -> builtins.range:
-        """Return its range; a cluster makes its own range of it."""
+        """Return the `range` of the ints; a cluster makes its own range of it."""
         return self._ints
 
     @override
@@ -66,7 +66,7 @@ class ItemsSource(IterableSource[T]):
 
 @final
 class ConstantSource(ScalarSource[T]):
-    """One constant, or none."""
+    """One constant item, or no item."""
 
     __slots__ = ("_item",)
 
@@ -88,7 +88,7 @@ class ConstantSource(ScalarSource[T]):
 
 @final
 class FailedSource(IterableSource[Never]):
-    """The source for the one subscriber for which a deferred source has failed.
+    """The source for one subscriber for which a deferred source could not make a flow.
 
     Args:
         error: the error that `iterate` raises.

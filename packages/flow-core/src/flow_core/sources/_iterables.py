@@ -28,15 +28,16 @@ _NOTHING: Final[ConstantSource[Never]] = ConstantSource(None)
 
 
 def range(start: int, stop: int | None = None, step: int = 1) -> Flow[int]:
-    """Ints from `start` up to but without `stop`, as builtin `range` counts.
+    """Ints from `start` up to but without `stop`, as the builtin `range` counts.
 
     >>> list(range(3)), list(range(1, 10, 4))
     ([0, 1, 2], [1, 5, 9])
 
     Args:
-        start: the first int; if it is the only argument, the stop of a range that starts at 0.
-        stop: the first int that is not part of it.
-        step: the difference of neighbours, not 0.
+        start: the first int; if it is the only argument, it is the stop of a range that starts at
+            0.
+        stop: the first int that does not belong to the range.
+        step: the difference between neighbours; not 0.
 
     Returns:
         A flow with back-pressure. Fusion: SYNC, also across threads. Thread: the requester's.
@@ -52,13 +53,13 @@ def from_iterable(items: Iterable[T]) -> Flow[T]:
     ['A', 'B', 'C']
 
     Args:
-        items: any iterable. An iterator (a generator, a file, the result of `map` or `zip`) has its
-            items once: the first run gets them, and each further one fails with `FlowError`. A
-            generator is closed when its run is cancelled.
+        items: any iterable. An iterator (a generator, a file, the result of `map` or `zip`) gives
+            its items only once: the first run gets them, and each further one fails with
+            `FlowError`. A generator is closed when its run is cancelled.
 
     Returns:
-        A flow with back-pressure: an item is taken only when it can be delivered. Fusion: SYNC,
-        also across threads: the iterator then runs in the thread that polls it.
+        A flow with back-pressure: it takes an item only when it can deliver it. Fusion: SYNC, also
+        across threads: the iterator then runs in the thread that polls it.
     """
     if type(items) not in ITERATED:
         items = once(items, "from_iterable")
@@ -72,7 +73,8 @@ def just(*items: T) -> Flow[T]:
     ([1], [1, 2])
 
     Args:
-        items: one item for a constant, which operators may use while assembling; or several.
+        items: one item makes a constant, which operators may look at during assembly; or several
+            items.
 
     Raises:
         NoneItemError: if one of them is None.
@@ -86,5 +88,5 @@ def just(*items: T) -> Flow[T]:
 
 
 def empty() -> Flow[Never]:
-    """No item: completes at once, without demand."""
+    """No item: the flow completes at once, without demand."""
     return Flow(_NOTHING)

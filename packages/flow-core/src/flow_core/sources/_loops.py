@@ -21,7 +21,7 @@ else:
 __all__ = ["EVER_S", "LoopWatch", "closed_loop", "in_loop"]
 
 EVER_S: Final = 1e9
-"""The time of the timer of the watches, in seconds: never."""
+"""The delay of the timer that watches a loop, in seconds: so long that it never runs."""
 
 
 def in_loop(
@@ -29,15 +29,15 @@ def in_loop(
     action: Callable[[], object],
     lost: Callable[[], object] | None = None,
 ) -> bool:
-    """Run `action` in the thread of `loop`: now if that is this thread, or else soon.
+    """Run `action` in the thread of `loop`: now, if that is the current thread, or else soon.
 
     Args:
-        loop: None for any thread.
+        loop: the event loop; None if any thread will do.
         action: the function to run.
-        lost: called if the loop is closed before it runs the action.
+        lost: called if the loop is closed before it has run the action.
 
     Returns:
-        False if the loop is closed, so that nothing runs there any more.
+        False if the loop is closed: nothing runs there any more.
     """
     if loop is None or loop is running_loop():
         action()
@@ -56,14 +56,14 @@ def in_loop(
 
 @final
 class LoopWatch:
-    """Notices when a loop is closed in which something still waits. Callable from any thread.
+    """Notices when an event loop is closed while something still waits in it. For any thread.
 
-    A loop does not report that it is closed, but it drops its timers then. All watches of a loop
-    share one timer, which exists as long as one of them does.
+    A loop does not report that it is closed, but it drops its timers then. All watches of one loop
+    share one timer, which exists as long as one of the watches does.
 
     Args:
         loop: the loop.
-        closed: called then, on a thread of the watches; not after `end`.
+        closed: called when the loop is closed, on a thread of the watches; not called after `end`.
     """
 
     __slots__ = ("_loop", "_watched", "closed")
@@ -77,7 +77,7 @@ class LoopWatch:
             in_loop(loop, partial(watched.settle, loop), watched.lost)
 
     def end(self) -> None:
-        """Stop watching: what waited there has ended. Idempotent."""
+        """Stop watching, because what waited there has ended. Further calls have no effect."""
         watches = self._watched.watches
         if watches.pop(self, self) is None and not watches:
             in_loop(self._loop, partial(self._watched.settle, self._loop))
@@ -87,7 +87,7 @@ class LoopWatch:
 class _Watched:
     """The watches of one loop, and their timer.
 
-    Without a lock: each side writes, and then looks.
+    There is no lock: each side writes first, and then looks at what the other side has written.
     """
 
     __slots__ = ("__weakref__", "_timer", "armed", "watches")
@@ -95,12 +95,17 @@ class _Watched:
     def __init__(self) -> None:
         self.watches: dict[LoopWatch, None] = {}
         self.armed = False
-        """True if there is a timer. Written in the loop's thread, like the next attribute."""
+        """True if there is a timer. This and the next attribute are written in the loop's
+        thread."""
         self._timer: tuple[ref[ToldTask | asyncio.TimerHandle], ...] = ()
-        """Objects that only the loop keeps: its task, and then its handle."""
+        """Objects that only the loop keeps alive: the task of the timer, and later the timer's
+        handle."""
 
     def settle(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Have a timer as long as there are watches. In the loop's thread."""
+        """Make or cancel the timer: there is one as long as there are watches.
+
+        This is called in the loop's thread.
+        """
         if self.watches:
             if not self.armed:
                 self.armed = True
@@ -121,14 +126,14 @@ class _Watched:
         self._timer = ()
 
     def lost(self) -> None:
-        """Call the watches: the loop is closed. On a separate thread."""
+        """Call all watches, because the loop is closed. Called on a separate thread."""
         for watch in [*self.watches]:
             if self.watches.pop(watch, watch) is None:
                 run_reported(watch.closed)
 
 
 _loops: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, ref[_Watched]]] = WeakKeyDictionary()
-"""The loops that are watched. Neither they nor their watches are kept alive here."""
+"""The loops that are watched. This dict keeps neither them nor their watches alive."""
 
 
 def _watched(loop: asyncio.AbstractEventLoop) -> _Watched:
@@ -148,8 +153,9 @@ def closed_loop(source: str, argument: str | None = "loop") -> LoopEndedError:
     """Return the error of a flow whose loop is closed.
 
     Args:
-        source: the source or operator that worked there.
-        argument: the argument by which it could have been given another one.
+        source: the source or operator that worked in the loop.
+        argument: the argument with which the user could have given another loop; None if there is
+            none.
     """
     return LoopEndedError(
         f"{source}: its event loop is closed, so that nothing more can come; end the flow before "

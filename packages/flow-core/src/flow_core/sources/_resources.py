@@ -24,7 +24,7 @@ A = TypeVar("A")
 
 @final
 class UsingSource(DeferredSource[T]):
-    """The flow of a resource, a new one for each subscriber."""
+    """The flow of a resource; each subscriber gets a new resource."""
 
     __slots__ = ("_cleanup", "_eager", "_resource", "_use")
 
@@ -41,7 +41,7 @@ class UsingSource(DeferredSource[T]):
         self._eager = eager
 
     def resolve(self) -> Flow[T]:
-        """Return the flow for one subscriber, of a new resource."""
+        """Return the flow for one subscriber, made of a new resource."""
         resource = self._resource()
         cleanup = self._cleanup
         if cleanup is not None:
@@ -85,11 +85,11 @@ class _Lease:
         self._error: BaseException | None = None
 
     def close(self) -> None:
-        """Release it, unless it was released."""
+        """Release the resource, unless it was released."""
         self.failed(self._error)
 
     def failed(self, error: BaseException | None) -> None:
-        """Release it, for this error."""
+        """Release the resource, because of `error`."""
         self._error = None
         try:
             release = self._release.pop()
@@ -98,11 +98,14 @@ class _Lease:
         release(error)
 
     def remember(self, error: BaseException) -> None:
-        """Note that it will be released later, for this error."""
+        """Note that the resource will be released later, because of `error`."""
         self._error = error
 
     def release_after(self, error: BaseException) -> None:
-        """Release it for an error that is being raised; if this fails, both errors count."""
+        """Release the resource while `error` is being raised.
+
+        If this fails too, both errors count.
+        """
         try:
             self.failed(error)
         except Exception as raised:
@@ -151,7 +154,7 @@ def using(
     *,
     eager: bool = True,
 ) -> Flow[T]:
-    """The items of ``use(resource())``, whose resource is released when the flow has ended.
+    """The items of ``use(resource())``; the resource is released when the flow has ended.
 
     >>> from contextlib import contextmanager
     >>> from flow_core import from_iterable
@@ -168,25 +171,27 @@ def using(
 
     The resource is released exactly once: when the flow completes, fails or is cancelled.
 
-    Demand: that of the flow that `use` returns. Thread: the subscriber's makes the resource; it is
-    released on the thread of the terminal, or on the one that cancels or was delivering then.
-    Fusion: SYNC if that flow grants it, but not across threads: `cleanup` would move there.
+    Demand: that of the flow that `use` returns. Thread: the resource is made in the subscriber's
+    thread; it is released in the thread that sends the terminal, or in the one that cancels or that
+    was delivering an item then.
+    Fusion: SYNC if that flow grants it, but not across threads, because `cleanup` would move to the
+    other thread.
 
     Args:
-        resource: returns the resource, once per subscriber, when it subscribes: a context manager,
-            which is entered, or anything else with a `cleanup`.
+        resource: returns the resource; called once per subscriber, when it subscribes. The resource
+            is a context manager, which is entered, or anything else with a `cleanup`.
         use: called with the resource, or with the result of entering the context manager; returns a
-            flow. An error of either is the flow's error.
-        cleanup: releases the resource. Without it the context manager is left, with the error if
-            there is one; it cannot suppress it.
-        eager: whether the resource is released before the subscriber gets the end, so that an error
-            of that is the flow's error (in an ExceptionGroup with the flow's own, if it has
-            failed); otherwise after that, and such an error goes to the dropped-errors hook. After
-            a cancel it always does.
+            flow. If `resource` or `use` raises an error, the flow fails with it.
+        cleanup: releases the resource. Without it, the context manager is left, with the flow's
+            error if there is one; the context manager cannot suppress that error.
+        eager: if True, the resource is released before the subscriber gets the end, so an error of
+            the release is the flow's error (in an ExceptionGroup with the flow's own error, if it
+            has failed). If False, it is released after the end, and an error of the release goes to
+            the dropped-errors hook. After a cancel, such an error always goes there.
 
     Returns:
-        A flow that fails with TypeError if `use` does not return a flow, or if there is no
-        `cleanup` and the resource is not a context manager.
+        A flow. It fails with TypeError if `use` does not return a flow, or if there is no `cleanup`
+        and the resource is not a context manager.
     """
     for function in (resource, use, cleanup):
         refuse_coroutine_function(

@@ -1,8 +1,8 @@
-"""Sources that read files: lines, CSV, JSON lines, and each of these compressed by gzip.
+"""Sources that read files: lines, CSV, JSON lines, each of them also compressed by gzip.
 
 A gzip file is recognised by its first bytes, whatever its name is. The file is opened when the
-first item is requested, and closed at the end, on failure and on cancel. Items are read as they are
-requested, in the requester's thread.
+first item is requested, and closed when the flow completes, fails or is cancelled. Items are read
+as they are requested, in the requester's thread.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ FilePath = str | os.PathLike[str]
 
 _GZIP: Final = b"\x1f\x8b"
 _FIELD_LIMIT: Final = 1 << 16
-"""Fields up to this length need no check against the limit of the csv module."""
+"""A field of at most this length need not be checked against the limit of the csv module."""
 _NO_ROW: Final[tuple[int, list[str]]] = (1, [])
 _UNDECODED: Final = re.compile("[\udc80-\udcff]")
 _BOOLS: Final[Mapping[str, bool]] = {"true": True, "false": False, "1": True, "0": False}
 
 
 class MalformedInputError(FlowError, ValueError):
-    """A line of a file is malformed; the text begins with ``file:line``.
+    """A line of a file is malformed; the text of the error begins with ``file:line``.
 
     Args:
         path: the file.
         line: its line, counted from 1.
-        problem: what is wrong there.
+        problem: what is wrong in that line.
     """
 
     def __init__(self, path: FilePath, line: int, problem: str) -> None:
@@ -96,9 +96,9 @@ def read_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[str]:
         encoding: the encoding of the text. The default is UTF-8 with or without a byte order mark.
 
     Returns:
-        A flow with back-pressure that holds one line at a time. It fails with
-        `MalformedInputError` at a line that cannot be decoded, after the lines before it, and
-        with OSError if the file cannot be opened. Fusion: SYNC, also across threads.
+        A flow with back-pressure that holds one line at a time. At a line that cannot be decoded,
+        it fails with `MalformedInputError`, after the lines before. If the file cannot be opened,
+        it fails with OSError. Fusion: SYNC, also across threads.
     """
 
     def read(path: FilePath) -> Iterator[str]:
@@ -128,23 +128,23 @@ def read_csv(
         path: the file, opened again for each run; ``-`` is the standard input. A gzip file is
             unpacked.
         delimiter: the character between fields.
-        types: ``int``, ``float``, ``bool`` (true, false, 1, 0) or ``str`` by column, the class or
-            its name; a column that is not named here stays text. An empty field of a type other
-            than ``str`` is None inside its row.
+        types: the type of each column, by its name: ``int``, ``float``, ``bool`` (true, false, 1,
+            0) or ``str``, as the class or the class's name; a column that is not in `types` stays
+            text. An empty field of a type other than ``str`` becomes None in its row.
         encoding: the encoding of the text. The default is UTF-8 with or without a byte order mark.
-        field_limit: how many characters a field, and so a row, may have. If `csv.field_size_limit`
-            is less, that limit of the process is raised to this.
+        field_limit: the most characters that a field may have, and so a row, too. If
+            `csv.field_size_limit` is less, that limit of the process is raised to this value.
 
     Returns:
-        A flow with back-pressure that holds one row at a time. It fails with `MalformedInputError`
-        at a row of another length than the header, at a field that is not of its column's type, at
-        a quote that is not closed, and at bytes that cannot be decoded, after the rows before it;
-        and with OSError if the file cannot be opened. Empty lines are skipped. Fusion: SYNC, also
-        across threads.
+        A flow with back-pressure that holds one row at a time. It fails with `MalformedInputError`,
+        after the rows before, at a row that has more or fewer fields than the header, at a field
+        that is not of its column's type, at a quote that is not closed, and at bytes that cannot be
+        decoded. If the file cannot be opened, it fails with OSError. Empty lines are skipped.
+        Fusion: SYNC, also across threads.
 
     Raises:
         TypeError: if `field_limit` is not an int.
-        ValueError: if a type is not one of these, or `field_limit` is less than 1.
+        ValueError: if one of `types` is not one of these, or `field_limit` is less than 1.
     """
     check_prefetch(field_limit, "field_limit")
     wanted = {
@@ -204,8 +204,8 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
 
     Returns:
         A flow with back-pressure that holds one value at a time. It fails with
-        `MalformedInputError` at a line that is not JSON, or is ``null`` (None is not an item),
-        after the values before it; and with OSError if the file cannot be opened. Blank lines are
+        `MalformedInputError`, after the values before, at a line that is not JSON, or is ``null``
+        (None is not an item). If the file cannot be opened, it fails with OSError. Blank lines are
         skipped. Fusion: SYNC, also across threads.
     """
 
@@ -230,7 +230,10 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
 
 
 def _numbered(path: FilePath, encoding: str, newline: str | None) -> Iterator[tuple[int, str]]:
-    """Yield lines with their numbers. A line that cannot be decoded raises in its turn."""
+    """Yield lines with their numbers.
+
+    For a line that cannot be decoded, raise when it is reached.
+    """
     number = 0
     # A strict decoder would fail for a whole buffer, and lose the good lines in it.
     with (
@@ -253,7 +256,7 @@ def _numbered(path: FilePath, encoding: str, newline: str | None) -> Iterator[tu
 
 @contextmanager
 def _opened(path: FilePath) -> Generator[BinaryIO]:
-    """Open a file for its bytes; those of a gzip file are unpacked, whatever its name is."""
+    """Open a file for its bytes; a gzip file is unpacked, whatever its name is."""
     standard = os.fspath(path) == "-"
     with open(sys.stdin.fileno() if standard else path, "rb", closefd=not standard) as file:
         if file.peek(2)[:2] != _GZIP:
@@ -266,7 +269,7 @@ def _opened(path: FilePath) -> Generator[BinaryIO]:
 def _csv_rows(
     path: FilePath, delimiter: str, encoding: str, field_limit: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows that are not empty, with the number of the line on which they begin."""
+    """Yield the rows that are not empty, each with the number of the line on which it begins."""
     lines = _numbered(path, encoding, "")
     begin = taken = 0
 

@@ -1,18 +1,21 @@
-"""Synchronous operators: templates of the code for an item, compiled into one loop.
+"""Synchronous operators: code for one item each, which is compiled into one loop.
 
 All stages have this in common, unless their own documentation says otherwise:
 
-Demand: a stage that makes at most one item of each passes requests on, and an item that it drops is
-requested again, or answered by False to a conditional upstream. A stage that emits nothing before
-the end requests everything. A stage that makes several items of one, or adds some, requests 128
-items ahead and refills at 75 %. None requests more than it can use (`take`).
-Thread: an item passes on the thread that brings it; an item that had to wait for demand, on the
-thread that requests. A stage starts no thread and waits for none.
-Fusion: SYNC with an iterator, and also ASYNC where each item becomes at most one and nothing
-happens at the end. Both across threads only if no function of the user is called (F39).
+Demand: a stage that makes at most one item of each passes requests on. An item that it drops is
+requested again, or the stage answers False for it if its upstream is conditional (see
+`ConditionalSubscriber`). A stage that emits nothing before the end requests everything. A stage
+that makes several items of one, or adds some, requests 128 items ahead and refills at 75 %. No
+stage requests more than it can use; `take` is an example.
+Thread: an item passes the stage on the thread that brings it; an item that had to wait for demand,
+on the thread that requests it. A stage starts no thread and waits for none.
+Fusion: SYNC if the upstream is an iterator; also ASYNC if each item becomes at most one item and
+the stage does nothing at the end. Both work across threads only if the stage calls no function of
+the user.
 Errors: an error of a user's function fails the flow with that very object, and the upstream is
-cancelled. A None from it is a NoneItemError (§2.13). A count that is not an int is a TypeError, and
-one that is too small a ValueError, where the stage is put into the flow.
+cancelled. If the function returns None, the flow fails with a NoneItemError. A count that is not an
+int raises a TypeError, and one that is too small a ValueError, where the stage is put into the
+flow.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -221,7 +224,8 @@ _PLACES: Final = {
     ),
     "._translation": ("Translation",),
 }
-"""Loaded when they are first used: some make flows, which import others."""
+"""Names that are loaded when they are first used: some of their modules make flows, which import
+other stages."""
 
 if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES)

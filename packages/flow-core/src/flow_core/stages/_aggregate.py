@@ -22,13 +22,13 @@ V = TypeVar("V")
 
 
 class Addable(Protocol):
-    """The operator that `sum` needs."""
+    """Items that have the operator ``+``, which `sum` needs."""
 
     def __add__(self, other: Any, /) -> Any: ...  # Any: a class decides what can be added to it
 
 
 class Comparable(Protocol):
-    """The operator that `sort`, `min` and `max` need."""
+    """Items that have the operator ``<``, which `sort`, `min` and `max` need."""
 
     def __lt__(self, other: Any, /) -> Any: ...  # Any: a class decides what it can be compared to
 
@@ -86,7 +86,7 @@ _GIVE_RESULT: Final = """
     x = result
     EMIT
     """
-"""Emits the result at the end, by the name of its container."""
+"""Emits the variable ``result`` at the end."""
 
 TO_LIST: Final = Template(
     "to_list",
@@ -370,7 +370,7 @@ CONTAINS: Final = Template(
 
 
 def _called(combiner: Callable[[A, A], object]) -> Callable[[A, A], object]:
-    """Check `combiner` and return it.
+    """Check that `combiner` is a function, and return it.
 
     The loop does not call it, so no other code would check it.
     """
@@ -391,7 +391,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
     def reduce(self, accumulator: Callable[[A, T_co], A], seed: A) -> Flow[A]: ...
 
     def reduce(self, accumulator: Callable[[Any, Any], Any], seed: Any = UNSET) -> Flow[Any]:
-        """One item: all items accumulated. No item, if there are none and there is no seed.
+        """One item: all items accumulated. No item, if the flow has none and there is no seed.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).reduce(lambda total, n: total + n))
@@ -399,8 +399,8 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
 
         Args:
             accumulator: ``(accumulated, item) -> accumulated``; the result must not be None.
-            seed: the first accumulated value; all runs share it, so it must not be changed. Use
-                `collect` for a container.
+            seed: the first accumulated value; all runs share it, so the accumulator must not change
+                it. Use `collect` to fill a container.
         """
         if seed is UNSET:
             return self._add(REDUCE, accumulator)
@@ -412,7 +412,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         collector: Callable[[A, T_co], object],
         combiner: Callable[[A, A], object] | None = None,
     ) -> Flow[A]:
-        """One item: a container that was filled with all items.
+        """One item: a container into which all items were put.
 
         >>> import flow_core as flow
         >>> list(flow.just("b", "a").collect(set, set.add, set.update).map(sorted))
@@ -420,10 +420,10 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
 
         Args:
             supplier: returns the container, once per subscriber.
-            collector: ``(container, item)``; changes the container.
+            collector: ``(container, item)``; puts the item into the container.
             combiner: ``(container, other)``; adds the contents of another container. Only a cluster
-                calls it, where each partition fills its own container; without it, all items are
-                sent to one place.
+                calls it, where each partition fills its own container; without it, a cluster sends
+                all items to one place.
         """
         if combiner is None:
             return self._add(COLLECT, supplier, collector)
@@ -439,7 +439,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(TO_LIST)
 
     def to_set(self) -> Flow[set[T_co]]:
-        """One item: the set of all items, which must be hashable. Memory grows with it.
+        """One item: the set of all items, which must be hashable. Memory grows with the set.
 
         >>> import flow_core as flow
         >>> flow.just(1, 2, 1).to_set().single()
@@ -456,15 +456,16 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
     def to_dict(
         self, key: Callable[[T_co], Any], value: Callable[[T_co], Any] | None = None
     ) -> Flow[dict[Any, Any]]:
-        """One item: a dict of all items. Of items with the same key the last one counts.
+        """One item: a dict of all items. If several items have the same key, the last one counts.
 
         >>> import flow_core as flow
         >>> flow.just("a", "bb").to_dict(len).single()
         {1: 'a', 2: 'bb'}
 
         Args:
-            key: returns the key of an item, hashable.
-            value: returns the value that is stored for an item; without it the item itself.
+            key: returns the key of an item; it must be hashable.
+            value: returns the value that is stored for an item; without it, the item itself is
+                stored.
         """
         return self._add(TO_DICT, key) if value is None else self._add(TO_DICT_OF, key, value)
 
@@ -486,8 +487,9 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         {1: ['a', 'c'], 2: ['bb']}
 
         Args:
-            key: returns the key of an item, hashable.
-            value: returns the value that is stored for an item; without it the item itself.
+            key: returns the key of an item; it must be hashable.
+            value: returns the value that is stored for an item; without it, the item itself is
+                stored.
         """
         if value is None:
             return self._add(TO_MULTIDICT, key)
@@ -512,11 +514,12 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         accumulator: Callable[[Any, Any], Any],
         value: Callable[[Any], Any] | None = None,
     ) -> Flow[tuple[Any, Any]]:
-        """For each key one pair: the key, and its items, accumulated.
+        """One pair for each key: the key, and its items, accumulated.
 
-        The pairs come when the flow has completed, in the order in which the keys came first.
-        Memory grows with the number of keys. On a cluster, items are accumulated where they are,
-        and then by key: `accumulator` has to be associative and commutative.
+        The pairs come when the upstream has completed, in the order in which the keys first came.
+        Memory grows with the number of keys. On a cluster, the items of each partition are
+        accumulated there, and the results are then accumulated by key, so `accumulator` has to be
+        associative and commutative.
 
         >>> import flow_core as flow
         >>> words = flow.just("to", "be", "or", "not")
@@ -526,26 +529,26 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         [(2, 2), (3, 1)]
 
         Args:
-            key: returns the key of an item, hashable.
+            key: returns the key of an item; it must be hashable.
             accumulator: ``(accumulated, value) -> accumulated``.
-            value: returns the value of an item to accumulate; without it the item itself.
+            value: returns the value of an item that is accumulated; without it, the item itself is.
         """
         if value is None:
             return self._add(REDUCE_BY_KEY, key, accumulator)
         return self._add(REDUCE_BY_KEY_OF, key, accumulator, value)
 
     def count_by_key(self, key: Callable[[T_co], K]) -> Flow[tuple[K, int]]:
-        """For each key one pair: the key, and how many items have it.
+        """One pair for each key: the key, and how many items have it.
 
-        Like those of `reduce_by_key`, the pairs come when the flow has completed, in the order of
-        the first items.
+        As with `reduce_by_key`, the pairs come when the upstream has completed, in the order in
+        which the keys first came.
 
         >>> import flow_core as flow
         >>> list(flow.just("to", "be", "or", "not").count_by_key(len))
         [(2, 3), (3, 1)]
 
         Args:
-            key: returns the key of an item, hashable.
+            key: returns the key of an item; it must be hashable.
         """
         return self._add(COUNT_BY_KEY, key)
 
@@ -571,19 +574,19 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
     def sum(self: Aggregating[N], start: N) -> Flow[N]: ...
 
     def sum(self, start: Any = 0) -> Flow[Any]:
-        """One item: all items added up; `start` alone, if there are none.
+        """One item: all items added up; only `start`, if there are no items.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).sum())
         [10]
 
         Args:
-            start: the first value of the sum; needed for items that are not numbers.
+            start: the first value of the sum; needed if the items are not numbers.
         """
         return self._add(SUM, start)
 
     def average(self: Aggregating[float]) -> Flow[float]:
-        """One item: the arithmetic mean. A NoItemError if there are no items.
+        """One item: the arithmetic mean. Without items, the flow fails with a NoItemError.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 2, 6).average())
@@ -598,14 +601,14 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
     def min(self, key: Callable[[T_co], Comparable]) -> Flow[T_co]: ...
 
     def min(self, key: Callable[[Any], Any] | None = None) -> Flow[Any]:
-        """One item: the least, and the first of equal ones. No item, if there are none.
+        """One item: the least; of equal ones, the first. No item, if the flow has none.
 
         >>> import flow_core as flow
         >>> list(flow.just("bb", "a", "c").min(len))
         ['a']
 
         Args:
-            key: returns the value to compare by ``<``; without it the item itself.
+            key: returns the value to compare by ``<``; without it, the items are compared.
         """
         return self._add(MIN) if key is None else self._add(MIN_BY, key)
 
@@ -616,14 +619,14 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
     def max(self, key: Callable[[T_co], Comparable]) -> Flow[T_co]: ...
 
     def max(self, key: Callable[[Any], Any] | None = None) -> Flow[Any]:
-        """One item: the greatest, and the first of equal ones. No item, if there are none.
+        """One item: the greatest; of equal ones, the first. No item, if the flow has none.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 3, 2).max())
         [3]
 
         Args:
-            key: returns the value to compare by ``<``; without it the item itself.
+            key: returns the value to compare by ``<``; without it, the items are compared.
         """
         return self._add(MAX) if key is None else self._add(MAX_BY, key)
 
@@ -634,22 +637,22 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
     def sort(self, key: Callable[[T_co], Comparable], *, reverse: bool = ...) -> Flow[T_co]: ...
 
     def sort(self, key: Callable[[Any], Any] | None = None, *, reverse: bool = False) -> Flow[Any]:
-        """All items in order, when the flow has completed; stable. Memory grows with the flow.
+        """All items in order, when the upstream has completed; stable. Memory grows with the flow.
 
         >>> import flow_core as flow
         >>> list(flow.just(3, 1, 2).sort(reverse=True))
         [3, 2, 1]
 
         Args:
-            key: returns the value to compare; without it the item itself.
+            key: returns the value to compare; without it, the items are compared.
             reverse: whether the greatest item comes first.
         """
         return self._add(SORT, reverse) if key is None else self._add(SORT_BY, key, reverse)
 
     def all(self, predicate: Callable[[T_co], object]) -> Flow[bool]:
-        """One item: whether `predicate` is true for all items.
+        """One item: True if `predicate` is true for all items, and False otherwise.
 
-        It comes with the first for which it is false.
+        False is sent as soon as `predicate` is false for an item.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).all(lambda n: n < 3))
@@ -658,9 +661,9 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(ALL, predicate)
 
     def some(self, predicate: Callable[[T_co], object]) -> Flow[bool]:
-        """One item: whether `predicate` is true for an item.
+        """One item: True if `predicate` is true for at least one item, and False otherwise.
 
-        It comes with the first for which it is.
+        True is sent as soon as `predicate` is true for an item.
 
         >>> import flow_core as flow
         >>> list(flow.range(10**9).some(lambda n: n == 2))
@@ -669,7 +672,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(SOME, predicate)
 
     def is_empty(self) -> Flow[bool]:
-        """One item: whether there is no item; it comes with the first item.
+        """One item: True if the flow has no item. False is sent with the first item.
 
         >>> import flow_core as flow
         >>> flow.empty().is_empty().single()
@@ -678,7 +681,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(IS_EMPTY)
 
     def contains(self, item: object) -> Flow[bool]:
-        """One item: whether one of the items equals `item`; it comes with the first that does.
+        """One item: True if an item equals `item`, sent with the first that does; else False.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").contains("b"))

@@ -1,4 +1,4 @@
-"""The stage that an error came from: each line of a loop knows its stage."""
+"""Finds the stage that an error came from: each line of a loop knows its stage."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
 OWNERS: dict[str, tuple[tuple[int, ...], tuple[Template, ...]]] = {}
-"""By the file of a loop: the stage of each line, and the templates of all stages."""
+"""The stage of each line, and the templates of all stages; by the file name of a loop."""
 
 
 class Raised(enum.Enum):
-    """The origin of an error that came out of a generated loop."""
+    """The place where an error that came out of a generated loop was raised."""
 
     UPSTREAM = "the source"
     STAGE = "a stage"
@@ -61,10 +61,11 @@ def no_item(prepared: Any) -> NoItemError:  # Any: a `Prepared`, of items of any
 
 
 def annotate(error: Exception, made: Staged) -> None:
-    """Add a note that names the stage; called by a pulled loop that fails.
+    """Add a note that names the stage which failed; called by a pulled loop.
 
     Raises:
-        RuntimeError: for a StopIteration, which Python would turn into one, too, without a note.
+        RuntimeError: for a StopIteration, because Python would turn that into a RuntimeError
+            without a note.
     """
     owner, _ = owner_of(error.__traceback__, made)
     shown = caught(error)
@@ -75,9 +76,9 @@ def annotate(error: Exception, made: Staged) -> None:
 
 
 def owner_of(trace: TracebackType | None, made: Staged) -> tuple[int, TracebackType | None]:
-    """Return the stage whose line in the loop of `made` an error passed, and the trace from there.
+    """Return the stage whose line in the loop of `made` raised an error, and the trace from there.
 
-    The stage is `HEAD`, with the whole trace, if the error did not pass that loop.
+    If the error did not pass that loop, the stage is `HEAD`, with the whole trace.
     """
     inner, stages = trace, made._staged().stages
     while inner is not None:
@@ -97,7 +98,7 @@ def _is_shape(templates: tuple[Template, ...], stages: tuple[_AnyStage, ...]) ->
 
 
 def caught(error: BaseException) -> BaseException:
-    """Return an error as the stages see it: as it would come out of a generator (PEP 479)."""
+    """Return an error as the stages get it: as it would come out of a generator (PEP 479)."""
     if not isinstance(error, StopIteration):
         return error
     shown = RuntimeError("a function of the flow raised StopIteration")
@@ -106,7 +107,7 @@ def caught(error: BaseException) -> BaseException:
 
 
 def handler_of(error: BaseException, made: Staged, handlers: tuple[int, ...], last: int) -> int:
-    """Return the first of the `handlers` that `error` meets on its way down after `last`, or -1."""
+    """Return the first of `handlers` that `error` meets on its way down after `last`, or -1."""
     if is_fatal(error):
         return -1
     owner, _ = owner_of(error.__traceback__, made)

@@ -1,4 +1,4 @@
-"""A source, and the stages behind it up to the next boundary."""
+"""A flow's source, and the stages between it and the next boundary."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ T_co = TypeVar("T_co", covariant=True)
 
 _PUSH_ALL: Final = Form.PUSH_ALL
 _POLL: Final = Form.POLL
-"""Looked up whenever a flow runs; the enum's own lookup takes several times as long."""
+"""A constant, because it is looked up whenever a flow runs; the enum's own lookup takes several
+times as long."""
 _UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: without a stage, items of any type
-"""The program of all flows without stages: operators make and run many of these."""
+"""The program of all flows without stages. Operators make and run many such flows."""
 
 _AnySource = Publisher[Any] | IterableSource[Any]  # Any: the type of the first item
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
 
 class StageChain(Generic[T_co]):
-    """The last link of a chain of stages behind a source, which knows those before it.
+    """The last link of a chain of stages behind a source; it knows the links before it.
 
     Args:
         source: the source of the items.
@@ -59,27 +60,28 @@ class StageChain(Generic[T_co]):
     def __init__(self, source: Publisher[T_co] | IterableSource[T_co]) -> None:
         self._source: _AnySource = source
         self._args: tuple[object, ...] | None
-        """The arguments of the stage at its end, and of those before it if these are few. None
-        without stages."""
+        """The arguments of the last stage; if there are few stages, also those of the stages
+        before. None without stages."""
         self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None
-        """The flow and the operator that made this one, if it has its own source, and the place."""
+        """The flow and the operator that this flow was made of, and the place in the user's code;
+        None unless this flow has its own source."""
         self._code: CodeType | str | None
-        """With `_at`, the `Site` of the stage at its end, or of the source in debug mode."""
+        """Together with `_at`: the `Site` of the last stage, or of the source in debug mode."""
         self._at: int
         self._node: Node | None
-        """The node of all stages behind the source; see `_placed`."""
+        """The node (see `Node`) of all stages behind the source; see `_placed`."""
         self._parent: Flow[Any] | None
-        """The flow that the stage at its end was put behind."""
+        """The flow that the last stage was put behind."""
         self._program: Program[Any, T_co] | tuple[object, ...] | None
-        """The result of one run for the next one: the arguments of all stages, if the run needed no
-        more of the program."""
+        """The things that one run keeps for the next one: only the arguments of all stages, if the
+        run needed no more of the program than these."""
         # In one statement: operators make a flow for each of their items.
         self._args = self._boundary = self._code = self._node = self._parent = self._program = None
         if hooks.debugging:
             self._code, self._at = user_site()
 
     def _placed(self) -> Node:
-        """Return the node of all stages behind the source, also of the one that checks for None."""
+        """Return the node of all stages behind the source, with the one that checks for None."""
         node = self._node
         if node is None:
             source = self._source
@@ -92,7 +94,7 @@ class StageChain(Generic[T_co]):
 
     @property
     def _stage(self) -> _AnyStage | None:
-        """Return the stage at its end, made for this call; None if there is none."""
+        """Return the last stage, made for this call; None if there is no stage."""
         if self._args is None:
             return None
         template = self._placed().templates[0]
@@ -100,9 +102,9 @@ class StageChain(Generic[T_co]):
 
     @property
     def _site(self) -> Site | None:
-        """Return the place where the stage at its end was assembled.
+        """Return the place in the user's code where the last stage was put into the flow.
 
-        Without a stage, that of the flow.
+        Without a stage, return the place where the flow was made.
         """
         if self._code is not None:
             return self._code, self._at
@@ -119,7 +121,7 @@ class StageChain(Generic[T_co]):
         return tuple(stages)
 
     def _compiled(self) -> tuple[Publisher[Any] | IterableSource[Any], Program[Any, T_co]]:
-        """Return the source and the program of one run, after the source has absorbed stages."""
+        """Return the source and the program of one run. The source has absorbed stages by then."""
         source = self._source
         program: Program[Any, T_co]
         known = self._program
@@ -136,7 +138,7 @@ class StageChain(Generic[T_co]):
         return source, program
 
     def _programmed(self, node: Node) -> Program[Any, T_co]:
-        """Return the program of its stages, which are made only when they are needed."""
+        """Return the program of the stages; the stages are made only when they are needed."""
         if node.deep:
             stages = self._stages()
             if not getattr(self._source, "none_free", True):
@@ -155,7 +157,7 @@ class StageChain(Generic[T_co]):
     def _arguments(self) -> tuple[object, ...]:
         """Return the arguments of all stages.
 
-        That of the one that checks for None may be the source.
+        The argument of the stage that checks for None may be the source.
         """
         node = self._node or self._placed()
         args = self._args or ()
@@ -176,11 +178,11 @@ class StageChain(Generic[T_co]):
 
     # Any: items of the source.
     def _polled(self, items: Iterator[Any], gate: Gate) -> Iterator[T_co]:
-        """Return the `items` of its source through all its stages, see `Program.poll`.
+        """Return the `items` of the source after all stages; see `Program.poll`.
 
         Args:
-            items: the items; a generator is closed.
-            gate: ends the loop soon when it is cancelled.
+            items: the items of the source; if this is a generator, it is closed at the end.
+            gate: its flag ``cancelled`` makes the loop end soon.
         """
         node = self._node or self._placed()
         if node.deep or not (shape := node.shape or node.shaped()).single:
@@ -191,14 +193,14 @@ class StageChain(Generic[T_co]):
     def _pushed(
         self, source: IterableSource[Any], on_next: Callable[[T_co], object], gate: Gate
     ) -> GeneratorType[int, int, None] | None:  # Any: as in its source
-        """Return a loop that sends all items of its source through all its stages to `on_next`.
+        """Return a loop that sends all items of the source through all stages to `on_next`.
 
-        It yields only if the gate is cancelled, and has to be closed then.
+        The loop yields only if the gate is cancelled, and has to be closed then.
 
         Args:
-            source: its own source.
-            on_next: called with each item; the result does not matter.
-            gate: ends the loop soon when it is cancelled.
+            source: the source of this flow.
+            on_next: called with each item; its result is not used.
+            gate: its flag ``cancelled`` makes the loop end soon.
 
         Returns:
             None if one loop is not enough, or a stage handles a start, errors or a close.
@@ -213,9 +215,9 @@ class StageChain(Generic[T_co]):
         return shape.loop(_PUSH_ALL)(items, close, on_next, gate, 0, self, self._arguments())
 
     def _by_subscriber(self, error: BaseException) -> bool:
-        """Return whether `on_next` of `_pushed` has raised `error`.
+        """Return whether the `on_next` of `_pushed` has raised `error`.
 
-        An error of a stage gets its note.
+        If a stage has raised it, add a note that names the stage.
         """
         return self._compiled()[1].blame(error) is Raised.DOWNSTREAM
 
@@ -224,7 +226,7 @@ class StageChain(Generic[T_co]):
         return self._compiled()[1]
 
     def _stems_from(self, before: Flow[Any]) -> bool:
-        """Return whether every step from `before` to this is known."""
+        """Return whether every step that leads from `before` to this flow is known."""
         flow: StageChain[Any] | None = self
         while flow is not None and flow is not before:
             if flow._args is None and flow._boundary is not None:

@@ -1,4 +1,4 @@
-"""The end of the loops of a flow: their gates, and the iterators that they close."""
+"""The end of the loops of a flow: gates that stop them, and iterators that they close."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 @final
 class Failing(Iterator[Any]):  # Any: it has no item
-    """An iterator that raises the error of a source that failed to start. Errors need no demand.
+    """An iterator that raises the error of a source that failed to start, without demand.
 
     Args:
         error: raised instead of the first item.
@@ -68,52 +68,52 @@ PLAIN: Final = frozenset(
 ITERATED: Final = frozenset[type](
     {str, bytes, list, tuple, range, dict, set, frozenset, deque},
 )
-"""Types that are iterables beyond doubt, and need no closing."""
+"""Types that are certainly iterables, and need no closing."""
 
 
 class Gate:
-    """Flags that a running loop reads and others may set; it holds no reference to either."""
+    """Flags that a running loop reads and others may set. It refers to neither."""
 
     __slots__ = ("cancelled", "closers")
 
     def __init__(self) -> None:
         self.cancelled = False
         self.closers: list[Callable[[], object]] | None = None
-        """The functions of the stages to call at the end, downstream first."""
+        """The functions of the stages that are called at the end, downstream first."""
 
     def opened(self) -> list[Callable[[], object]]:
-        """Return `closers`, so that a loop that starts adds to them."""
+        """Return the list `closers`, to which a loop that starts adds its functions."""
         if self.closers is None:
             self.closers = []
         return self.closers
 
     def close(self) -> None:
-        """Call `closers`, each once, whichever threads come; their errors are dropped."""
+        """Call `closers`, each once, whichever threads call this; drop their errors."""
         if self.closers is not None:
             close_all(self.closers)
 
 
 @final
 class FeedGate(Gate):
-    """A `Gate` for a loop that is fed, item by item."""
+    """A `Gate` for a loop that gets its items one by one, by ``send``."""
 
     __slots__ = ("done", "ending")
 
     def __init__(self) -> None:
         super().__init__()
         self.done = False
-        """True when the upstream has completed, and no item waits to be fed."""
+        """True when the upstream has completed, and no item waits to be sent to the loop."""
         self.ending = False
-        """True when the loop takes no more items, and only emits the stages' rest."""
+        """True when the loop takes no more items, and only emits what the stages still hold."""
 
 
 def exhausted(iterator: object) -> bool:
-    """Return whether it is certain, without asking for an item, that `iterator` has no more."""
+    """Return whether `iterator` certainly has no more items, without asking it for one."""
     return type(iterator) in PLAIN and length_hint(iterator, 1) == 0
 
 
 def close_iterator(iterator: object) -> None:
-    """Close a generator, whose ``finally`` blocks then run; other iterators stay open.
+    """Close a generator, so that its ``finally`` blocks run; other iterators stay open.
 
     Args:
         iterator: any iterator.
@@ -124,10 +124,10 @@ def close_iterator(iterator: object) -> None:
 
 
 def close_loop(loop: GeneratorType[Any, Any, None], gate: Gate) -> None:  # Any: of any form
-    """Close a loop of a cancelled flow that does not run right now.
+    """Close the loop of a cancelled flow. The loop must not be running.
 
-    A loop that never ran is started first, so that its stages get the end; the gate keeps it from
-    taking an item.
+    A loop that never ran is started first, so that its stages learn of the end; the gate keeps it
+    from taking an item.
     """
     if gate.cancelled and loop.gi_frame is not None and not loop.gi_suspended:
         next(loop, None)
@@ -137,8 +137,8 @@ def close_loop(loop: GeneratorType[Any, Any, None], gate: Gate) -> None:  # Any:
 def overlapped(error: BaseException) -> bool:
     """Return whether `error` says that a loop could not be entered, as another thread runs it.
 
-    An error from within a loop has passed a frame of it. The state of the loop right now proves
-    nothing: it may have paused since.
+    If the error came from within the loop, it has passed a frame of the loop. The present state of
+    the loop proves nothing: the loop may have paused since.
     """
     trace = error.__traceback__
     while trace is not None:
@@ -149,9 +149,9 @@ def overlapped(error: BaseException) -> bool:
 
 
 def close_part(loop: GeneratorType[Any, Any, None], gate: Gate) -> None:  # Any: see close_loop
-    """Close the loop that feeds another one of the same program; it does not run right now.
+    """Close a loop that feeds another loop of the same program. It must not be running.
 
-    A loop that never ran is started first, so that its stages get the end.
+    A loop that never ran is started first, so that its stages learn of the end.
     """
     if loop.gi_frame is not None and not loop.gi_suspended and not loop.gi_running:
         # A cancel that comes just now is too late: the loop that closes this one has ended.
@@ -164,7 +164,7 @@ def close_part(loop: GeneratorType[Any, Any, None], gate: Gate) -> None:  # Any:
 
 
 def close_all(closers: list[Callable[[], object]]) -> None:
-    """Call and remove each of `closers`, in order; their errors go to the hook."""
+    """Call and remove each of `closers`, in order; their errors go to the dropped-errors hook."""
     while closers:
         try:
             close = closers.pop(0)

@@ -76,7 +76,7 @@ ZIP_WITH_ITERABLE: Final = Template(
 
 
 def pair(left: Any, right: Any) -> tuple[Any, Any]:  # Any: items of any type
-    """Return both as a tuple."""
+    """Return both items as a tuple."""
     return left, right
 
 
@@ -86,7 +86,7 @@ class Combining(Fluent[T_co], Generic[T_co]):
     __slots__ = ()
 
     def start_with(self, *items: D) -> Flow[T_co | D]:
-        """`items`, then those of this flow.
+        """The given `items`, then those of this flow.
 
         >>> import flow_core as flow
         >>> list(flow.just(2, 3).start_with(0, 1))
@@ -95,7 +95,7 @@ class Combining(Fluent[T_co], Generic[T_co]):
         return self._add(START_WITH, given_items("start_with", *items))
 
     def end_with(self, *items: D) -> Flow[T_co | D]:
-        """The items of this flow, then `items` if it completes.
+        """The items of this flow; if it completes, then the given `items`.
 
         >>> import flow_core as flow
         >>> list(flow.just(0, 1).end_with(2, 3))
@@ -104,7 +104,7 @@ class Combining(Fluent[T_co], Generic[T_co]):
         return self._add(END_WITH, given_items("end_with", *items))
 
     def default_if_empty(self, default: D) -> Flow[T_co | D]:
-        """The items of this flow, or `default` if it completes without any.
+        """The items of this flow; `default`, if it completes without any.
 
         >>> import flow_core as flow
         >>> list(flow.empty().default_if_empty(0))
@@ -121,16 +121,16 @@ class Combining(Fluent[T_co], Generic[T_co]):
     def zip_with_iterable(
         self, other: Iterable[D], zipper: Callable[[T_co, D], Any] = pair
     ) -> Flow[Any]:
-        """Each item with the next of an iterable; ends with the shorter of both.
+        """Each item, combined with the next item of an iterable; ends with the shorter of the two.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b", "c").zip_with_iterable([1, 2]))
         [('a', 1), ('b', 2)]
 
         Args:
-            other: iterated over again for each run, one item ahead, so that the flow completes with
-                the last pair and requests no item of its upstream in vain. An iterator serves one
-                run; see `from_iterable`.
-            zipper: makes an item of both, not None; without it a tuple.
+            other: the iterable; each run iterates over it again, one item ahead, so that the flow
+                completes with the last pair and requests no item of its upstream in vain. An
+                iterator serves one run only; see `from_iterable`.
+            zipper: makes one item of two; must not return None. Without it, the pair is a tuple.
         """
         return self._add(ZIP_WITH_ITERABLE, once(other, "zip_with_iterable"), zipper)

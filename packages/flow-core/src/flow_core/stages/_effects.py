@@ -43,7 +43,7 @@ DO_ON_COMPLETE: Final = Template("do_on_complete", params=("action",), on_end="a
 
 
 def told(action: Callable[..., object], error: BaseException, *, alone: bool = False) -> None:
-    """Call `action` with `error`, or without; if that fails too, raise both."""
+    """Call `action` with `error`, or without arguments; if it fails too, raise both errors."""
     try:
         if alone:
             action()
@@ -101,9 +101,9 @@ class SignalLog:
     """Writes signals to a logger.
 
     Args:
-        name: the name of the flow in the lines.
+        name: the name of the flow in the log lines.
         logger: the name of the logger.
-        level: the level of the lines, as in `logging`.
+        level: the level of the lines, as in the module `logging`.
     """
 
     __slots__ = ("_level", "_logger", "_name")
@@ -114,7 +114,7 @@ class SignalLog:
         self._level = level
 
     def __call__(self, signal: str, value: object = UNSET) -> None:
-        """Write one line."""
+        """Write one line for a signal."""
         logger = logging.getLogger(self._logger)
         if logger.isEnabledFor(self._level):
             shown = "" if value is UNSET else repr(value)
@@ -188,7 +188,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_AFTER_NEXT, action)
 
     def do_on_subscribe(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when there is a subscriber, before the first item is requested.
+        """Call `action` for each subscriber, before the first item is requested.
 
         >>> import flow_core as flow
         >>> list(flow.just(1).do_on_subscribe(lambda: print("subscribed")))
@@ -198,16 +198,17 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_ON_SUBSCRIBE, action)
 
     def do_on_request(self, action: Callable[[int], object]) -> Flow[T_co]:
-        """Call `action` with each amount that is requested here, in the thread that requests.
+        """Call `action` with each amount that the downstream requests, in the requesting thread.
 
         >>> import flow_core as flow
         >>> list(flow.range(2).do_on_request(print).iterate(prefetch=4))
         4
         [0, 1]
 
-        Iterating requests nothing of a synchronous flow; behind this, it requests 128 items at a
-        time. An error of `action` goes to the dropped-errors hook. Demand: passed on unchanged.
-        Thread: items come on the upstream's. Fusion: none, as behind `hide`.
+        Iterating over a synchronous flow requests nothing; behind this operator, it requests 128
+        items at a time. An error of `action` goes to the dropped-errors hook. Demand: passed on
+        unchanged.
+        Thread: items come on the upstream's thread. Fusion: none, as behind `hide`.
         """
         return self._pipe(observing_requests(action))
 
@@ -222,7 +223,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_ON_COMPLETE, action)
 
     def do_on_error(self, action: Callable[[BaseException], object]) -> Flow[T_co]:
-        """Call `action` with the error when the flow fails, before the subscriber gets it.
+        """Call `action` with the error when the flow fails, before the subscriber gets the error.
 
         >>> import flow_core as flow
         >>> list(flow.just(0).map(lambda n: 1 / n).do_on_error(print).on_error_complete())
@@ -230,7 +231,8 @@ class Observing(Fluent[T_co], Generic[T_co]):
         []
 
         Args:
-            action: if it fails too, the flow fails with an ExceptionGroup of both.
+            action: called with the error; if it fails too, the flow fails with an ExceptionGroup of
+                both.
         """
         return self._add(DO_ON_ERROR, action)
 
@@ -245,19 +247,19 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_ON_TERMINATE, action)
 
     def do_after_terminate(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` after the subscriber has got the end: completed or failed.
+        """Call `action` when the flow has completed or failed, and the subscriber has the end.
 
         >>> import flow_core as flow
         >>> list(flow.just(1).do_after_terminate(lambda: print("over")))
         over
         [1]
 
-        An error of it goes to the dropped-errors hook.
+        An error of `action` goes to the dropped-errors hook.
         """
         return self._add(DO_AFTER_TERMINATE, action)
 
     def do_on_cancel(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when the flow is cancelled from below: by the subscriber or by a stage.
+        """Call `action` when the flow is cancelled from downstream: by the subscriber or a stage.
 
         >>> import flow_core as flow
         >>> list(flow.range(9).do_on_cancel(lambda: print("enough")).take(2))
@@ -266,7 +268,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
 
         Args:
             action: called by the thread that cancels, or by the loop that was running then. An
-                error of it goes to the dropped-errors hook.
+                error of `action` goes to the dropped-errors hook.
         """
         return self._add(DO_ON_CANCEL, action)
 
@@ -279,7 +281,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         end
 
         Args:
-            action: called after the subscriber has got the end. An error of it goes to the
+            action: called after the subscriber has got the end. An error of `action` goes to the
                 dropped-errors hook.
         """
         return self._add(FINALLY_ACTION, action)
@@ -294,7 +296,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         on_cancel: Callable[[], object] | None = None,
         on_close: Callable[[], object] | None = None,
     ) -> Flow[T_co]:
-        """Several of the methods named ``do_…`` in one call.
+        """Call functions for several signals: the methods named ``do_…`` in one.
 
         >>> import flow_core as flow
         >>> ended = flow.just(1).do_action(on_next=print, on_complete=lambda: print("end"))
@@ -329,21 +331,21 @@ class Observing(Fluent[T_co], Generic[T_co]):
     def log(
         self, name: str = "flow", *, logger: str = "flow", level: int = logging.INFO
     ) -> Flow[T_co]:
-        """Log each signal that passes here.
+        """Log each signal that passes this operator.
 
         >>> import flow_core as flow
         >>> list(flow.range(2).log("numbers"))
         [0, 1]
 
         Args:
-            name: the name of the flow in the lines.
+            name: the name of the flow in the log lines.
             logger: the name of the logger.
-            level: the level of the lines, as in `logging`.
+            level: the level of the lines, as in the module `logging`.
         """
         return self._add(LOG, SignalLog(name, logger, level))
 
     def checkpoint(self, description: str = "") -> Flow[T_co]:
-        """Add a note to an error that passes here, with the place of this line.
+        """Add a note to each error that passes this operator: the line that calls `checkpoint`.
 
         >>> import flow_core as flow
         >>> try:
@@ -355,13 +357,13 @@ class Observing(Fluent[T_co], Generic[T_co]):
         It costs nothing until there is an error.
 
         Args:
-            description: the purpose of this part of the flow.
+            description: what this part of the flow is for.
         """
         what = f" {description!r}" if description else ""
         return self._add(CHECKPOINT, f"passed the checkpoint{what}, assembled at {self._where()}")
 
     def name(self, name: str) -> Flow[T_co]:
-        """Give the flow above a name, for `flow explain`, statistics and notes on errors.
+        """Name the flow up to this point; `flow explain`, statistics and notes on errors show it.
 
         >>> import flow_core as flow
         >>> flow.range(3).name("numbers")
@@ -370,7 +372,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(NAME, name)
 
     def tag(self, key: str, value: str) -> Flow[T_co]:
-        """Give the flow above a tag, for `flow explain` and statistics.
+        """Tag the flow up to this point; `flow explain` and statistics show the tag.
 
         >>> import flow_core as flow
         >>> list(flow.range(2).tag("kind", "numbers"))
@@ -378,13 +380,13 @@ class Observing(Fluent[T_co], Generic[T_co]):
 
         Args:
             key: the name of the tag.
-            value: its value.
+            value: the value of the tag.
         """
         return self._add(TAG, key, value)
 
 
 def labels(stages: Iterable[Stage[Any, Any]]) -> tuple[str | None, tuple[tuple[str, str], ...]]:
-    """Return the name and the tags among stages, from `Flow.name` and `Flow.tag`."""
+    """Return the name and the tags that `Flow.name` and `Flow.tag` have put among stages."""
     name: str | None = None
     tags: list[tuple[str, str]] = []
     for stage in stages:

@@ -1,8 +1,9 @@
-"""Generators that one thread at a time may enter, also where Python does not enforce that.
+"""Generators that only one thread at a time may enter, even where Python does not ensure that.
 
-A loop is entered by the thread that brings items, and closed by the one that cancels. A thread that
-comes while it runs has to get a `ValueError`, as from any generator. CPython without the GIL raises
-one from 3.15 on; before, both threads would run in the same frame, and the process may crash.
+A loop is entered by the thread that brings items, and closed by the thread that cancels. A thread
+that comes while the loop runs has to get a `ValueError`, as from any generator. CPython without the
+GIL raises that error only from 3.15 on; in earlier versions, both threads would run in the same
+frame, and the process might crash.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 ALL_EXCLUSIVE: Final = HAS_GIL or sys.version_info >= (3, 15)
-"""True if all generators do so."""
+"""True if Python itself lets only one thread at a time into any generator."""
 
 
 @final
 class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
-    """A generator behind a permit, with the attributes of a `GeneratorType` that the engine uses.
+    """A generator behind a permit, with those attributes of a `GeneratorType` that the engine uses.
 
     Args:
-        generator: no other code enters it.
+        generator: the generator; no other code may enter it.
     """
 
     __slots__ = ("_generator",)
@@ -70,17 +71,20 @@ class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
 
     @property
     def gi_running(self) -> bool:
-        """True if a thread is in it."""
+        """True if a thread runs the generator."""
         return self._busy
 
     @property
     def gi_suspended(self) -> bool:
-        """True if it waits at a ``yield``."""
+        """True if the generator waits at a ``yield``."""
         return not self._busy and self._generator.gi_suspended
 
     @property
     def gi_frame(self) -> FrameType | None:
-        """Its frame, or None if it has ended. The frame of a running one must not be read."""
+        """The frame of the generator; None if it has ended.
+
+        The frame of a running one must not be read.
+        """
         try:
             return self._alone(lambda generator: generator.gi_frame, self._generator)
         except ValueError:
@@ -88,10 +92,10 @@ class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
 
 
 def exclusive(generator: GeneratorType[Y, S, None]) -> GeneratorType[Y, S, None]:
-    """Return the generator, or one in its place that lets in one thread at a time, if it does not.
+    """Return `generator`, or a wrapper that lets in one thread at a time, if Python does not.
 
     Args:
-        generator: no code enters it before or beside the result.
+        generator: the generator; only the result may be used to enter it.
     """
     if ALL_EXCLUSIVE:
         return generator

@@ -366,15 +366,15 @@ class Filtering(Fluent[T_co], Generic[T_co]):
     def filter(self, predicate: Callable[[T_co], object]) -> Flow[T_co]: ...
 
     def filter(self, predicate: Callable[[T_co], object]) -> Flow[Any]:
-        """The items for which ``predicate(item)`` is true; others cost no demand.
+        """The items for which ``predicate(item)`` is true; other items cost no demand.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).filter(lambda n: n % 2 == 0))
         [0, 2, 4]
 
         Args:
-            predicate: its result counts as true or false. A function that returns a TypeGuard or
-                TypeIs makes a flow of that type.
+            predicate: its result counts as true or false. If it is declared to return a TypeGuard
+                or a TypeIs, the flow has the type that this declares.
         """
         return self._add(FILTER, predicate)
 
@@ -388,7 +388,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
     def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> Flow[T_co]: ...
 
     def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> Flow[Any]:
-        """The items for which ``predicate(item, index)`` is true, counted from 0.
+        """The items for which ``predicate(item, index)`` is true; the index counts from 0.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b", "c").filter_indexed(lambda _, i: i != 1))
@@ -409,7 +409,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(OF_TYPE, kind)
 
     def ignore_elements(self) -> Flow[T_co]:
-        """No item, only the end of the flow. Everything is requested of the upstream.
+        """No item, only the end of the flow. All items are requested of the upstream.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).do_on_next(print).ignore_elements())
@@ -435,14 +435,14 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(TAKE, count)
 
     def take_last(self, count: int) -> Flow[T_co]:
-        """The last `count` items, when the flow has completed. Everything is requested.
+        """The last `count` items, when the upstream has completed. All items are requested of it.
 
         >>> import flow_core as flow
         >>> list(flow.range(10).take_last(2))
         [8, 9]
 
         Args:
-            count: the number of items, at least 0; that many are kept.
+            count: the number of items, at least 0; that many items are kept in memory.
         """
         # No more items than a deque can hold are possible.
         return self._add(TAKE_LAST, min(count_of("take_last", count), sys.maxsize))
@@ -457,7 +457,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
     def take_while(self, predicate: Callable[[T_co], object]) -> Flow[T_co]: ...
 
     def take_while(self, predicate: Callable[[T_co], object]) -> Flow[Any]:
-        """Items up to but without the first for which `predicate` is false.
+        """The items before the first one for which `predicate` is false.
 
         >>> import flow_core as flow
         >>> list(flow.range(10).take_while(lambda n: n < 3))
@@ -466,15 +466,16 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(TAKE_WHILE, predicate)
 
     def take_until(self, predicate: Callable[[T_co], object] | Shutdown) -> Flow[T_co]:
-        """Items up to and with the first for which `predicate` is true; or until a shutdown begins.
+        """The items up to the first for which `predicate` is true, with it; or until a shutdown.
 
         >>> import flow_core as flow
         >>> list(flow.range(10).take_until(lambda n: n == 2))
         [0, 1, 2]
 
         Args:
-            predicate: called with each item; or a `Shutdown` that ends the flow when it begins: at
-                once, or with the next item of an iterator, which is not interrupted.
+            predicate: called with each item; or a `Shutdown`, which ends the flow when it begins:
+                at once, or with the next item if the source is an iterator, because that is not
+                interrupted.
         """
         if isinstance(predicate, Ender):
             return predicate._ended(self._whole())
@@ -500,12 +501,12 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         [0, 1, 2]
 
         Args:
-            count: the number of items, at least 0; that many are kept.
+            count: the number of items, at least 0; that many items are kept in memory.
         """
         return self._add(SKIP_LAST, count_of("skip_last", count))
 
     def skip_while(self, predicate: Callable[[T_co], object]) -> Flow[T_co]:
-        """Items from the first on for which `predicate` is false.
+        """All items from the first one on for which `predicate` is false.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 5, 2).skip_while(lambda n: n < 3))
@@ -525,11 +526,11 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         ([2, 5, 8], [3, 4])
 
         Args:
-            start: index of the first item; a negative one counts from the end, which keeps as many
-                items and emits nothing before the end.
-            stop: index of the first item that is not part of it; a negative one counts from the
-                end, which makes as many items wait.
-            step: the difference of neighbours' indices, at least 1.
+            start: the index of the first item; a negative one counts from the end, which keeps as
+                many items in memory and emits nothing before the end.
+            stop: the index of the first item that is left out; a negative one counts from the end,
+                which makes as many items wait.
+            step: the difference between the indices of neighbours, at least 1.
         """
         return _sliced(self, start, stop, 1 if step is None else step)
 
@@ -551,7 +552,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         >>> list(flow.just("a", "b", "c").element_at(1)), list(flow.just("a", "b")[1])
         (['b'], ['b'])
 
-        Without such an item the flow fails with a NoItemError.
+        If there is no such item, the flow fails with a NoItemError.
 
         Raises:
             ValueError: if `index` is negative.
@@ -564,7 +565,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(ELEMENT_AT, count_of("element_at", index, name="index"))
 
     def element_at_or_default(self, index: int, default: D) -> Flow[T_co | D]:
-        """The item at `index`, or `default` if there is none.
+        """The item at `index`, counted from 0, or `default` if there is no such item.
 
         >>> import flow_core as flow
         >>> flow.just("a").element_at_or_default(3, "none").single()
@@ -575,7 +576,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(ELEMENT_AT_OR_DEFAULT, index, default)
 
     def first_or_error(self) -> Flow[T_co]:
-        """The first item; then the upstream is cancelled. A NoItemError without one.
+        """The first item; then the upstream is cancelled. Fails with a NoItemError without one.
 
         >>> import flow_core as flow
         >>> flow.range(3).first_or_error().single()
@@ -593,7 +594,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(FIRST_OR_DEFAULT, *given_items("first_or_default", default))
 
     def last_or_error(self) -> Flow[T_co]:
-        """The last item, when the flow has completed. A NoItemError if there is none.
+        """The last item, when the upstream has completed. Fails with a NoItemError without one.
 
         >>> import flow_core as flow
         >>> flow.range(3).last_or_error().single()
@@ -602,7 +603,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(LAST_OR_ERROR)
 
     def last_or_default(self, default: D) -> Flow[T_co | D]:
-        """The last item, or `default` if there is none, when the flow has completed.
+        """The last item, or `default` if there is none, when the upstream has completed.
 
         >>> import flow_core as flow
         >>> flow.empty().last_or_default(7).single()
@@ -611,7 +612,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(LAST_OR_DEFAULT, *given_items("last_or_default", default))
 
     def single_or_error(self) -> Flow[T_co]:
-        """The only item, when the flow has completed.
+        """The only item, when the upstream has completed.
 
         >>> import flow_core as flow
         >>> flow.just(3).single_or_error().single()
@@ -623,7 +624,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(SINGLE_OR_ERROR)
 
     def single_or_default(self, default: D) -> Flow[T_co | D]:
-        """The only item, or `default` if there is none, when the flow has completed.
+        """The only item, or `default` if there is none, when the upstream has completed.
 
         >>> import flow_core as flow
         >>> flow.empty().single_or_default(7).single()
@@ -634,14 +635,15 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(SINGLE_OR_DEFAULT, *given_items("single_or_default", default))
 
     def distinct(self, key: Callable[[T_co], object] | None = None) -> Flow[T_co]:
-        """Items that were not there before. Memory grows with the number of different ones.
+        """Each item that has not come before. Memory grows with the number of different items.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 2, 1, 3).distinct())
         [1, 2, 3]
 
         Args:
-            key: returns the value to compare, hashable; without it the item itself.
+            key: returns the value to compare; it must be hashable. Without it, the items are
+                compared.
         """
         if key is None:
             return self._add(DISTINCT)
@@ -662,15 +664,16 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         key: Callable[[T_co], Any] | None = None,
         same: Callable[[Any, Any], object] | None = None,
     ) -> Flow[T_co]:
-        """Items that differ from the one before.
+        """Items that differ from the item before them.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 1, 2, 2, 1).distinct_until_changed())
         [1, 2, 1]
 
         Args:
-            key: returns the value to compare; without it the item itself.
-            same: whether two keys count as the same; without it ``==``.
+            key: returns the value to compare; without it, the items are compared.
+            same: returns whether two keys count as the same; without it, they are compared by
+                ``==``.
         """
         return self._add(DISTINCT_UNTIL_CHANGED, *comparing(key, same))
 

@@ -1,4 +1,4 @@
-"""The base of the methods of `Flow`: one class per theme, and one per package."""
+"""The base class of the methods of `Flow`, which are in one class per theme and per package."""
 
 from __future__ import annotations
 
@@ -32,53 +32,56 @@ D = TypeVar("D")
 
 
 class Fluent(Generic[T_co]):
-    """The base of the methods: it puts a stage or an operator behind a flow."""
+    """The base of the methods: it puts a stage or an operator behind this flow."""
 
     __slots__ = ()
 
     @abstractmethod
     # Any: the items that the stage makes.
     def _add(self, template: Template, *args: object) -> Flow[Any]:
-        """Return a flow with this stage at its end, assembled where the user's code called us."""
+        """Return a flow with this stage at its end.
+
+        Its place is where the user's code called us.
+        """
 
     @abstractmethod
     # Any: the items that the operator makes.
     def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:
-        """Return a flow with this boundary at its end."""
+        """Return a flow with the boundary `operator` at its end."""
 
     @abstractmethod
     def _plugged(
         self, target: str, /, *args: object, **options: object
     ) -> Any:  # Any: the methods give the type
-        """Apply the operator of a package to this flow.
+        """Apply the operator of another package to this flow.
 
         Args:
             target: the factory of the operator, as ``package.module:function``.
-            args: its arguments.
-            options: its arguments by name.
+            args: the arguments of the factory.
+            options: the keyword arguments of the factory.
 
         Raises:
-            NotInstalledError: if there is no such package here, or no such function in it.
+            NotInstalledError: if the package is not installed, or has no such function.
         """
 
     @abstractmethod
     def _combined(
         self, target: str, /, *others: object, **options: object
     ) -> Any:  # Any: as in _plugged
-        """Apply a source of several flows, of a package, to this flow and others.
+        """Combine this flow with others, by a function of another package that makes a source.
 
         Args:
             target: the function that makes the source, as ``package.module:function``.
-            others: its arguments, except the first one, which is this flow.
-            options: its arguments by name.
+            others: the arguments of the function after the first one, which is this flow.
+            options: the keyword arguments of the function.
 
         Raises:
-            NotInstalledError: as for `_plugged`.
+            NotInstalledError: if the package is not installed, or has no such function.
         """
 
     @abstractmethod
     def _where(self) -> str:
-        """Return ``file:line`` of the user's code that called us."""
+        """Return ``file:line`` of the user's code that called this library."""
 
     @abstractmethod
     def _whole(self) -> Flow[T_co]:
@@ -86,11 +89,14 @@ class Fluent(Generic[T_co]):
 
     @abstractmethod
     def _just(self, item: D | None) -> Flow[D]:
-        """Return a flow of this one item; of none, if it is None."""
+        """Return a flow of this one item, or of no item if it is None."""
 
     @abstractmethod
     def _constant(self) -> ScalarSource[T_co] | None:
-        """Return the constant that this flow is, if it is one and nothing more (F03)."""
+        """Return the constant source, if this flow is a constant without stages (F03).
+
+        The result is None otherwise.
+        """
 
 
 class Ender:
@@ -100,14 +106,14 @@ class Ender:
 
     @abstractmethod
     def _ended(self, flow: Flow[D]) -> Flow[D]:
-        """Return `flow` until this begins."""
+        """Return `flow`, ended when this begins."""
 
 
 class Words(Generic[T_co]):
-    """The base of the methods of a package under its name, such as ``flow.spark``.
+    """The base class for a package's methods that have the package's name, such as ``flow.spark``.
 
     Args:
-        flow: the flow of the methods.
+        flow: the flow that the methods apply to.
     """
 
     __slots__ = ("_flow",)
@@ -122,7 +128,7 @@ class Words(Generic[T_co]):
 
 
 class Rails(Generic[T_co]):
-    """The base of the methods of a `ParallelFlow` that are those of each rail."""
+    """The base of those methods of a `ParallelFlow` that apply a method of `Flow` to each rail."""
 
     __slots__ = ()
 
@@ -130,21 +136,21 @@ class Rails(Generic[T_co]):
     def _each(
         self, name: str, /, *args: object, **options: object
     ) -> ParallelFlow[Any]:  # Any: the type that the method makes
-        """Call a method of `Flow` on each rail.
+        """Call a method of `Flow` on each rail of this parallel flow.
 
         Args:
             name: the name of the method, which returns a flow.
-            args: its arguments.
-            options: its arguments by name.
+            args: the arguments of the method.
+            options: the keyword arguments of the method.
         """
 
 
 def count_of(operator: str, count: int, least: int = 0, name: str = "count") -> int:
-    """Return `count` itself, if it is an int of at least `least`.
+    """Return `count` itself, after checking that it is an int of at least `least`.
 
     Raises:
         TypeError: if `count` is not an int.
-        ValueError: if `count` is less.
+        ValueError: if `count` is less than `least`.
     """
     if not isinstance(count, int) or isinstance(count, bool):
         raise TypeError(f"{operator}({name}) takes an int, not {count!r}")
@@ -154,10 +160,10 @@ def count_of(operator: str, count: int, least: int = 0, name: str = "count") -> 
 
 
 def given_items(operator: str, *items: D) -> tuple[D, ...]:
-    """Return `items` themselves, if none of them is None (§2.13).
+    """Return `items` themselves, after checking that none of them is None (§2.13).
 
     Raises:
-        NoneItemError: if one is.
+        NoneItemError: if one of them is None.
     """
     for item in items:
         if item is None:
@@ -171,12 +177,12 @@ def identity(item: D) -> D:
 
 
 def equal(left: object, right: object) -> bool:
-    """Return whether the items say that they are equal."""
+    """Return whether the two items are equal by ``==``."""
     return bool(left == right)
 
 
 def comparing(
     key: Callable[[Any], Any] | None, same: Callable[[Any, Any], object] | None
 ) -> tuple[Callable[[Any], Any], Callable[[Any, Any], object]]:  # Any: items, and their keys
-    """Return how neighbours are compared by default: themselves, by ``==``."""
+    """Return the functions that compare neighbours: `key` and `same`, or else items by ``==``."""
     return identity if key is None else key, equal if same is None else same

@@ -1,8 +1,8 @@
-"""A run of stages as one loop.
+"""Several neighbouring stages, compiled into one loop.
 
 A `Program` is a run of stages between two boundaries. Its loop is generated from the stages'
-templates, in the form that the place needs, and cached by shape; the user's functions are arguments
-of the generated function, so that a thousand flows of one shape share one code object.
+templates, in the form that is needed where it runs, and cached by shape; the user's functions are
+arguments of the generated function, so that a thousand flows of one shape share one code object.
 
 ========  ==========================  ==========================================================
 form      where items come from       where they go
@@ -62,24 +62,25 @@ _AnyStage = Stage[Any, Any]
 Receiving: TypeAlias = tuple[
     Callable[[Any], int | None], Callable[[bool], bool], Callable[[], object] | None
 ]
-"""The result of `Program.receive`."""
+"""The three functions that `Program.receive` returns."""
 
 _Sites: TypeAlias = tuple[CodeType | str | int | None, ...]
-"""The two parts of a `Site` of each stage, one after the other: a tuple for each would take 56
-bytes."""
+"""The two parts of each stage's `Site`, one after the other: a tuple per stage would take 56 bytes
+more."""
 
 _PUSH: Final = Form.PUSH
 _PUSH_ALL: Final = Form.PUSH_ALL
 _PUSH_IF: Final = Form.PUSH_IF
-"""Looked up whenever a flow runs; the enum's own lookup takes several times as long."""
+"""A constant, because it is looked up whenever a flow runs; the enum's own lookup takes several
+times as long."""
 
 
 @final
 class Program(Generic[T_contra, R_co]):
-    """A run of stages, compiled when it is first needed. It is pickled as its stages alone.
+    """Neighbouring stages, compiled when the loop is first needed. Pickled as its stages alone.
 
     Args:
-        stages: the stages, upstream first; may be none.
+        stages: the stages, upstream first; there may be none.
     """
 
     __slots__ = (
@@ -108,15 +109,16 @@ class Program(Generic[T_contra, R_co]):
     def of(
         cls, shape: Shape, args: tuple[object, ...], sites: _Sites
     ) -> Program[Any, Any]:  # Any: items of any type
-        """Return the program of a flow, whose stages are made only when they are needed.
+        """Return the program of a flow; its stages are made only when they are needed.
 
-        It does not keep the flow, whose source may have items that are not needed any more.
+        The program does not keep the flow alive, whose source may have items that are not needed
+        any more.
 
         Args:
             shape: the shape of all stages.
             args: the arguments of all stages.
-            sites: two values for each stage, those of a `Site`; not for the one that checks for
-                None.
+            sites: two values for each stage, those of its `Site`; none for the stage that checks
+                for None.
         """
         made: Program[Any, Any] = object.__new__(cls)
         made._stages = None
@@ -126,28 +128,29 @@ class Program(Generic[T_contra, R_co]):
 
     def _begin(self, shape: Shape, args: tuple[object, ...]) -> None:
         self.shape = shape
-        """The part that all programs of these templates share."""
+        """The part that all programs with these templates share."""
         self.args = args
         """The arguments of all stages."""
         self.limit = self.demand_cap = UNBOUNDED
-        """The most items of the upstream that can be used, if a leading ``take`` says so; and the
-        most that can come out."""
+        """The most items of the upstream that can be used, if a leading ``take`` limits them; and
+        the most items that can come out."""
         if shape.caps:
             self.limit, self.demand_cap = shape.limits(args)
         self._segments: tuple[Program[Any, Any], ...] | None = None
         self._whole: tuple[tuple[_AnyStage, ...], int] | None = None
-        """Of a segment: all stages, and how many of them come before it."""
+        """For a segment of a program: all stages of the program, and how many of them come before
+        the segment. Otherwise None."""
 
     @property
     def stages(self) -> tuple[_AnyStage, ...]:
-        """Its stages, upstream first."""
+        """The stages, upstream first."""
         stages = self._stages
         if stages is None:
             stages = self._stages = self._written()
         return stages
 
     def _written(self) -> tuple[_AnyStage, ...]:
-        """Its stages; the first one has no place if the compiler added it."""
+        """The stages; if the compiler has added the first one, it has no place."""
         stages: list[_AnyStage] = []
         templates = self.shape.templates
         sites = iter((None, 0) * (len(templates) - len(self._sites) // 2) + self._sites)
@@ -162,7 +165,7 @@ class Program(Generic[T_contra, R_co]):
 
     @property
     def calls_user_code(self) -> bool:
-        """True if the loop must not move to another thread."""
+        """True if a stage calls user code, so that the loop must stay in its thread."""
         return self.shape.calls_user_code
 
     def __reduce__(self) -> tuple[Any, ...]:  # Any: the declared result of object.__reduce__
@@ -173,7 +176,7 @@ class Program(Generic[T_contra, R_co]):
 
     @property
     def segments(self) -> tuple[Program[Any, Any], ...]:  # Any: the types between segments
-        """The parts that each fit into one function; Python limits how deep a function may nest."""
+        """The parts that fit into one function each; Python limits how deep a function may nest."""
         if self._segments is None:
             bounds = self.shape.bounds
             if len(bounds) == 1:
@@ -192,23 +195,23 @@ class Program(Generic[T_contra, R_co]):
         return self
 
     def placed(self, index: int) -> tuple[int, int]:
-        """Return the position of a stage among all stages of the flow, and their number.
+        """Return the position of a stage among all stages of the flow, and how many there are.
 
-        The stage that checks for None, which the compiler adds, does not count.
+        The stage that checks for None is not counted, because the compiler has added it.
 
         Args:
-            index: its position in this program.
+            index: the position of the stage in this program.
         """
         stages, before = self._whole or (self.stages, 0)
         checks = stages[0].template == CHECK  # the compiler's own
         return index + before + 1 - checks, len(stages) - checks
 
     def iterate(self, source: Iterator[T_contra]) -> Iterator[R_co]:
-        """Return the items through all stages, pulled.
+        """Return the items of `source` after all stages, as an iterator.
 
         A generator given as `source` is closed at the end.
 
-        A fatal or failing stage raises where the consumer takes the next item; the error has a note
+        If a stage fails, the error is raised where the consumer takes the next item, with a note
         that names the stage.
         """
         if not self.shape.templates:
@@ -222,10 +225,10 @@ class Program(Generic[T_contra, R_co]):
         return items
 
     def first(self, source: Iterator[T_contra]) -> R_co | None:
-        """Return the first item that `iterate` would give, or None; open iterators are closed then.
+        """Return the first item that `iterate` would give, or None, and close what is open.
 
         Args:
-            source: the items; a generator is closed.
+            source: the items; if this is a generator, it is closed.
         """
         if self.shape.templates and self.shape.single:
             loop = self.shape.loop(Form.FIRST)
@@ -238,9 +241,9 @@ class Program(Generic[T_contra, R_co]):
             close_iterator(items)
 
     def poll(self, source: Iterator[T_contra], gate: Gate) -> GeneratorType[R_co, None, None]:
-        """As `iterate`, but the loop ends soon when ``gate.cancelled`` is set.
+        """Do as `iterate`, but end the loop soon when ``gate.cancelled`` is set.
 
-        ``gate.close()`` runs what the stages do at the end.
+        What the stages do at the end is run by ``gate.close()``.
         """
         loop, _ = _chained(self.segments, source, gate)
         # `segments` is never empty, so the last loop made a generator.
@@ -253,13 +256,13 @@ class Program(Generic[T_contra, R_co]):
         gate: Gate,
         demand: int,
     ) -> GeneratorType[int, int, None]:
-        """Return a loop that pushes: it yields `PAUSED` without demand, and takes more by send.
+        """Return a loop that pushes: it yields `PAUSED` without demand, and gets demand by send.
 
         Args:
-            source: the items; a generator is closed at the end.
-            downstream: gets each item; a conditional one says whether it uses up demand.
-            gate: stops the loop. Its `close` runs what the stages do at the end.
-            demand: how many items may be pushed at first; `UNBOUNDED` if no more can be requested.
+            source: the items; if this is a generator, it is closed at the end.
+            downstream: gets each item; a conditional one answers whether the item uses up demand.
+            gate: its flag stops the loop. Its `close` runs what the stages do at the end.
+            demand: how many items may be pushed at first; `UNBOUNDED` if everything was requested.
         """
         on_next: Callable[[R_co], object]
         if isinstance(downstream, ConditionalSubscriber):
@@ -281,10 +284,10 @@ class Program(Generic[T_contra, R_co]):
         return last.shape.loop(form)(items, close, on_next, gate, demand, last, last.args)
 
     def begins(self, source: Iterator[T_contra]) -> bool:
-        """Return whether a loop that pushes may be started without demand, as it sends nothing yet.
+        """Return whether a loop that pushes may start without demand, because it sends nothing.
 
-        A loop without an `on_start` does not check for demand before its first item, and the loops
-        before it may have one even if `source` has none.
+        A loop without an `on_start` does not check the demand before its first item, and the loops
+        of earlier segments may make an item even if `source` has none.
         """
         *before, last = self.segments
         if last.shape.starts:
@@ -298,15 +301,15 @@ class Program(Generic[T_contra, R_co]):
     def feed(
         self, on_next: Callable[[R_co], object], gate: FeedGate, demand: int, *, conditional: bool
     ) -> GeneratorType[int, Any, None]:  # Any: items and grants of demand are both sent in
-        """Return a loop that takes items by send and pushes. Only for a program of one segment.
+        """Return a loop that gets items by send and pushes. Only for a program of one segment.
 
-        It yields the demand that is left when it needs the next item (or `END`), and `PAUSED` when
-        it needs demand. ``next`` starts it.
+        When the loop needs the next item (or `END`), it yields the demand that is left; when it
+        needs demand, it yields `PAUSED`. ``next`` starts it.
 
         Args:
-            on_next: called with each item; with `conditional` its result says whether the item uses
+            on_next: called with each item; if `conditional`, its result says whether the item uses
                 up demand.
-            gate: stops the loop. Its `close` runs what the stages do at the end.
+            gate: its flag stops the loop. Its `close` runs what the stages do at the end.
             demand: how many items may be pushed at first.
             conditional: whether the result of `on_next` counts.
         """
@@ -325,26 +328,30 @@ class Program(Generic[T_contra, R_co]):
         stopped: Callable[[], object],
         attend: Callable[[], object],
     ) -> Receiving:
-        """Return a function of each item, see `receives`. It does not check for None.
+        """Return a function that takes one item per call; see `receives`.
 
-        If it is called from within itself, or while it is halted, it passes the item to `beside`;
-        these items are handled when `attend` is called.
+        It does not check for None.
+
+        If the function is called from within itself, or while it is halted, it passes the item to
+        `beside`; such items are handled when `attend` is called.
 
         Args:
             downstream: gets each item.
-            gate: stops stages that emit several items.
-            demand: the function counts it down for each item that comes out, and returns the rest.
-                It does not count if it is `UNBOUNDED`, as the subscriber has requested.
-            beside: called with the items that come while the function runs or is halted; its result
-                is returned.
-            raised: called with an error of a stage or of the subscriber.
-            stopped: called when a stage has ended the flow, after what the stages emit at the end.
-            attend: called when the function has run, and was halted meanwhile.
+            gate: its flag stops stages that emit several items.
+            demand: how many items may come out; the function counts this down for each of them, and
+                returns the rest. It does not count if this is `UNBOUNDED`, which the subscriber has
+                requested then.
+            beside: called with each item that comes while the function runs or is halted; its
+                result is returned.
+            raised: called with the error, if a stage or the subscriber raises one.
+            stopped: called when a stage has ended the flow, after the stages have emitted what they
+                still hold.
+            attend: called when the function has run, if it was halted meanwhile.
 
         Returns:
-            The function. Another one that halts it or lets it continue, and returns whether it runs
-            right now. And one that emits what the stages emit at the end; None if they emit
-            nothing.
+            Three functions: the one that takes the items; one that halts it or lets it continue,
+            and returns whether it runs right now; and one that emits what the stages emit at the
+            end, or None if they emit nothing.
         """
         on_next: Callable[[R_co], object]
         if isinstance(downstream, ConditionalSubscriber):
@@ -362,8 +369,8 @@ class Program(Generic[T_contra, R_co]):
     def receives(self, *, everything: bool) -> bool:
         """Return whether `receive` can be used.
 
-        It cannot if a stage handles the start, errors or the close, or has to wait for demand; and
-        not for everything if dropped items have to be requested again.
+        It cannot be used if a stage handles the start, errors or the close, or has to wait for
+        demand; nor, if everything was requested, when dropped items have to be requested again.
 
         Args:
             everything: whether the subscriber has requested everything.
@@ -376,9 +383,10 @@ class Program(Generic[T_contra, R_co]):
         return not (shape.accounts or shape.absorbs)
 
     def blame(self, error: BaseException) -> Raised:
-        """Return the origin of `error`, which came out of one of this program's loops.
+        """Return where `error` was raised, which came out of one of this program's loops.
 
-        If it is a stage, the error gets a note with the stage, and where it was assembled.
+        If a stage has raised it, the error gets a note that names the stage, and where that was
+        assembled.
         """
         traces = [error.__traceback__]
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
@@ -399,7 +407,7 @@ class Program(Generic[T_contra, R_co]):
 
 
 def _pulled(program: Program[Any, R_co], source: Iterator[Any]) -> Iterator[R_co]:
-    """Run `Program.iterate` where stages of several loops handle the end."""
+    """Run `Program.iterate` if stages of several loops do something at the end."""
     gate = Gate()
     loop = program.poll(source, gate)
     try:
@@ -414,7 +422,10 @@ def _pulled(program: Program[Any, R_co], source: Iterator[Any]) -> Iterator[R_co
 def _chained(
     parts: tuple[Program[Any, Any], ...], source: Iterator[Any], gate: Gate
 ) -> tuple[Iterator[Any], Callable[[], object] | None]:  # Any: the types between segments
-    """Return a loop of `POLL` form for each part, and the function that closes the last of them."""
+    """Return a loop in `POLL` form for each part, chained.
+
+    Also return the function that closes the last of them.
+    """
     items, close, closes = source, closer_of(source), False
     for part in parts:
         made = part.shape.loop(Form.POLL)
@@ -426,7 +437,7 @@ def _chained(
 
 
 def generated_source(form: Form, program: Program[Any, Any]) -> str:  # Any: any program
-    """Return the source of `program`'s loop in this form, for documentation and debugging."""
+    """Return the source text of `program`'s loop in this form, for documentation and debugging."""
     parts: list[str] = []
     for part in program.segments:
         loop = part.shape.loop(form)

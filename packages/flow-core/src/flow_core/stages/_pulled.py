@@ -1,4 +1,4 @@
-"""A synchronous source and its stages as one subscription, with one loop between both ends."""
+"""A synchronous source and its stages as one subscription, which runs them in one loop."""
 
 from __future__ import annotations
 
@@ -33,21 +33,23 @@ R = TypeVar("R")
 _NOTHING: Final[Iterator[Any]] = iter(())  # Any: it has no item
 
 GRANT: Final = 1 << 29
-"""Demand is passed to a loop in parts of this size: small ints are counted down fastest."""
+"""Demand is given to a loop in portions of this size, because small ints are counted down
+fastest."""
 
 
 @final
 class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic[R]):
-    """Pushes the results of a program for an iterator, on demand.
+    """Pushes the results that a program makes of an iterator's items, on demand.
 
     Demand: exact; an item is taken from the source only when it can be delivered.
-    Thread: the requester's; one at a time. Fusion: SYNC, unless user code would change thread.
+    Thread: the requester's; one thread at a time. Fusion: SYNC, unless user code would move to
+    another thread.
 
     Args:
         program: the stages between `source` and `downstream`.
-        source: a fresh iterator; if it is a generator it is closed at the end or on cancel.
+        source: a new iterator; if it is a generator, it is closed at the end or on cancel.
         downstream: gets the signals.
-        pinned: whether the source calls user code, which must not change thread (F39).
+        pinned: whether the source calls user code, which must not move to another thread (F39).
     """
 
     __slots__ = (
@@ -80,7 +82,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
         self._permit: dict[int, bool] = {}
         self._pinned = pinned
         self._polls = False
-        """True if fused SYNC, also when the polled loop has ended."""
+        """True if SYNC fusion was granted, even after the polled loop has ended."""
         self._program = program
         self._source = source
         self._downstream: CoreSubscriber[R] | None = downstream
@@ -140,7 +142,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
 
     @override
     def cancel(self) -> None:
-        """Cancel; if a thread drains, that one closes the source."""
+        """Cancel; if another thread drains, that thread closes the source."""
         self._bad = None
         self._gate.cancelled = True
         self.signal()
@@ -176,7 +178,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
         self._cancelled(downstream)
 
     def _completed(self, downstream: CoreSubscriber[R]) -> None:
-        """Complete: the loop has ended, as the source has, or a stage has ended the flow."""
+        """Complete, because the loop has ended: the source has, or a stage has ended the flow."""
         gate = self._gate
         self._downstream = None
         if gate.cancelled:
@@ -244,7 +246,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """Grant SYNC, when asked."""
+        """Grant SYNC, if it is asked for."""
         # The permit is given back for the first time when on_subscribe has returned.
         if self._permit or self._polls or self._requested or self._bad is not None:
             raise late_fusion()
@@ -258,7 +260,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
 
     @override
     def poll(self) -> R | Empty:
-        """Take the next item; EMPTY means completed."""
+        """Take the next item. EMPTY means that the flow has completed."""
         ahead = self._ahead
         if ahead is not EMPTY:
             self._ahead = EMPTY
@@ -281,7 +283,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
         return item
 
     def _polled_out(self) -> None:
-        """Drop everything: the polled loop has ended."""
+        """Drop everything, because the polled loop has ended."""
         self._gate.cancelled = True
         self._downstream = self._fused = None
         self._source = _NOTHING
@@ -289,7 +291,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
 
     @override
     def is_empty(self) -> bool:
-        """Look one item ahead, if that calls no user code."""
+        """Return whether no item is left: look one item ahead, if that calls no user code."""
         if self._ahead is not EMPTY:
             return False
         if self._stays:
@@ -309,9 +311,9 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic
         return self._pinned or self._program.shape.calls_user_code
 
     def _close_fused(self) -> bool:
-        """Close the polled loop.
+        """Close the loop that is polled.
 
-        Return False if it runs right now: then `poll` closes it afterwards.
+        Return False if the loop runs right now: `poll` then closes it afterwards.
         """
         fused = self._fused
         self._ahead = EMPTY

@@ -56,7 +56,7 @@ _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of
 def subscribe_stages(
     program: Program[Any, R], downstream: CoreSubscriber[R]
 ) -> CoreSubscriber[Any]:  # Any: the program knows the items of the upstream
-    """Return the subscriber that stands for all stages of `program` before `downstream`."""
+    """Return the subscriber that does the work of all stages of `program` before `downstream`."""
     subscriber: CoreSubscriber[Any] = downstream
     templates = program.shape.templates
     # A subscriber that checks for None itself needs no stage that does only that.
@@ -71,9 +71,9 @@ def subscribe_stages(
 class StageSubscriber(
     SerialDrain, ConditionalSubscriber[Any], QueueSubscription[R], Scannable, Generic[R]
 ):  # Any: see subscribe_stages
-    """Applies a run of stages to each item that an upstream pushes.
+    """Applies neighbouring stages to each item that an upstream pushes.
 
-    Demand travels in one of three ways, by what the stages do:
+    Demand travels in one of three ways, depending on what the stages do:
 
     * each item becomes at most one: requests pass through (an item dropped by a filter is requested
       again, or answered by False to a conditional upstream);
@@ -81,14 +81,14 @@ class StageSubscriber(
     * an item may become several, or some come at the end: a bounded inbox of `prefetch` items,
       refilled at 75 %, and a loop that pauses when the demand is used up.
 
-    Where no item has to wait for demand, as in the first two cases or if everything is requested at
+    If no item has to wait for demand, as in the first two cases or when everything is requested at
     once, a function takes the items, and there is no loop.
 
-    Thread: items on the upstream's thread; items that waited for demand, on the requester's.
-    Fusion: conditional; otherwise as the upstream grants, if no user code would change thread. With
-    SYNC and ASYNC `poll` applies the stages. ASYNC only if each item becomes at most one, and the
-    stages do nothing before the first item or at the end: the end may be signalled while items wait
-    to be polled (F33), so no stage may have to come between them.
+    Thread: items come on the upstream's thread; items that waited for demand, on the requester's.
+    Fusion: conditional; otherwise what the upstream grants, if no user code would move to another
+    thread. With SYNC and ASYNC, `poll` applies the stages. ASYNC is granted only if each item
+    becomes at most one, and the stages do nothing before the first item or at the end: the end may
+    be signalled while items wait to be polled (F33), so no stage may have to come between them.
     """
 
     __slots__ = (
@@ -139,7 +139,8 @@ class StageSubscriber(
         self._upstream: Subscription | None = None
         self._fused: GeneratorType[R, None, None] | None = None
         self._out: list[R] | None = None
-        """Fused ASYNC: the loop puts the item here that `poll` returns. None otherwise."""
+        """With ASYNC fusion: the list into which the loop puts the item that `poll` returns. None
+        otherwise."""
         self._woken = False
         self._prefetch = min(prefetch, program.limit)
         self._inbox: deque[Any] = deque()  # Any: see subscribe_stages
@@ -150,7 +151,7 @@ class StageSubscriber(
         self._done = self._flushed = self._paused = self._again = self._open = False
         self._started = self._over = False
         self._receive: Callable[[Any], int | None] | None = None  # Any: see subscribe_stages
-        """Takes the items in place of the loop, see `Program.receive`."""
+        """The function that takes the items in place of a loop; see `Program.receive`."""
         self._halt: Callable[[bool], bool] | None = None
         self._end: Callable[[], object] | None = None
         self._bounded = self._queues = program.shape.accounts and not program.shape.absorbs
@@ -159,15 +160,15 @@ class StageSubscriber(
         self._thrown: tuple[BaseException, TracebackType | None] | None = None
         self._left = 0 if program.shape.accounts else GRANT
         self._loop: GeneratorType[int, Any, None] | None = None  # Any: see Program.feed
-        """Made when it begins, if no function takes the items. At once if a stage handles the end,
-        which may come before that."""
+        """The loop, if no function takes the items. It is made when it begins; but at once if a
+        stage handles the end, which may come before the first item."""
         if program.shape.closes:
             self._loop = self._fed(downstream)
 
     def _fed(
         self, downstream: CoreSubscriber[R]
     ) -> GeneratorType[int, Any, None]:  # Any: see Program.feed
-        """Return the loop, which has not begun."""
+        """Return the loop, which has not started yet."""
         on_next: Callable[[R], object]
         if isinstance(downstream, ConditionalSubscriber):
             conditional, on_next = True, downstream.try_on_next
@@ -225,7 +226,10 @@ class StageSubscriber(
             self.signal()
 
     def _start(self) -> None:
-        """Run the loop up to where it waits. With the permit: a cancel may have to start it."""
+        """Run the loop up to where it waits.
+
+        This is called with the permit, because a cancel may have to start the loop.
+        """
         downstream, program, loop = self._downstream, self._program, self._loop
         if downstream is None or self._fused is not None or self._gate.cancelled:
             return
@@ -331,7 +335,7 @@ class StageSubscriber(
         return used
 
     def _used(self, left: int | None) -> bool:
-        """Return whether the item for which `_receive` has returned `left` had a result."""
+        """Return whether the item for which `_receive` has returned `left` passed the stages."""
         if left == self._left:
             return False
         if left is not None and left != PAUSED:
@@ -339,7 +343,7 @@ class StageSubscriber(
         return True
 
     def _beside(self, item: Any) -> int:  # Any: see subscribe_stages
-        """Take an item that comes while `_receive` runs, from within its on_next."""
+        """Take an item that was sent from within the downstream's on_next, as `_receive` runs."""
         if self._over or self._done:
             hooks.drop_item(item)
         else:
@@ -359,7 +363,10 @@ class StageSubscriber(
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Keep the error; items in the inbox come first. The stages emit no rest."""
+        """Keep the error until the inbox is empty.
+
+        The stages emit nothing of what they still hold.
+        """
         if error is None:
             raise none_given("on_error")
         if self._done or self._over or self._upstream is None:
@@ -373,7 +380,7 @@ class StageSubscriber(
 
     @override
     def on_complete(self) -> None:
-        """Keep the end; the stages may emit a rest first, on demand."""
+        """Keep the end; before it, the stages may emit what they still hold, on demand."""
         if not (self._done or self._over or self._upstream is None):
             self._done = True
             self.signal()
@@ -401,7 +408,7 @@ class StageSubscriber(
         self._forward(before, requested)
 
     def _forward(self, before: int, requested: int) -> None:
-        """Request of the upstream what a demand needs that rose from `before` to `requested`."""
+        """Request what the upstream has to send when demand rises from `before` to `requested`."""
         program = self._program
         if not program.shape.accounts:
             cap = program.demand_cap
@@ -415,7 +422,7 @@ class StageSubscriber(
         self.signal()
 
     def _ask(self, n: int) -> None:
-        """Request `n` more of the upstream, in all never more than a leading take lets through."""
+        """Request `n` more items, but in all never more than a leading take lets through."""
         upstream = self._upstream
         if upstream is None or n <= 0 or self._gate.cancelled:
             return
@@ -531,7 +538,7 @@ class StageSubscriber(
     def _attend(
         self, receive: Callable[[Any], int | None], halt: Callable[[bool], bool]
     ) -> None:  # Any: see subscribe_stages
-        """Handle what came meanwhile, and the terminal, where a function takes the items."""
+        """Handle what came meanwhile, and the terminal. Used if a function takes the items."""
         gate, end = self._gate, self._end
         done = self._done  # before the inbox: items from before the end are in it
         downstream = self._downstream
@@ -565,7 +572,7 @@ class StageSubscriber(
             halt(False)
 
     def _failed(self, downstream: CoreSubscriber[R]) -> None:
-        """Fail: the upstream has failed, and no stage handles that."""
+        """Fail, because the upstream has failed and no stage handles the error."""
         error = self._taken_error()
         self._release()
         try:
@@ -578,21 +585,21 @@ class StageSubscriber(
             self._gate.close()
 
     def _ended_early(self) -> None:
-        """Wait: a stage has ended the flow, and a later one needs demand to emit its rest."""
+        """Wait for demand: a stage has ended the flow, and a later one still holds items."""
         self._done = True
         if self._upstream is not None:
             hooks.cancel(self._upstream)
         hooks.drop_waiting(self._inbox)
 
     def _taken_error(self) -> BaseException:
-        """Take the upstream's error; it is cleared here."""
+        """Take the upstream's error, so that this refers to it no longer."""
         error, self._error = self._error, None
         return ProtocolViolationError("there is no error") if error is None else error
 
     def _wake(self) -> None:
-        """Fused ASYNC: pass on wake-ups and the terminal, one at a time. Items are polled.
+        """Pass on wake-ups and the terminal, one at a time; items are polled. With ASYNC fusion.
 
-        After the terminal the loop stays, for items that the downstream still has to poll (F33).
+        The loop is kept after the terminal, for items that the downstream still has to poll (F33).
         """
         downstream = self._downstream
         if self._gate.cancelled:
@@ -649,7 +656,7 @@ class StageSubscriber(
         self._gate.close()
 
     def _stopped(self) -> None:
-        """End the flow: the loop has returned, for the upstream's end or for a stage's."""
+        """End the flow, because the loop has returned: the upstream or a stage has ended it."""
         if self._gate.cancelled:
             self._cancelled()
             return
@@ -688,7 +695,7 @@ class StageSubscriber(
             self._gate.close()
 
     def _cancelled(self) -> None:
-        """Clean up: the flow was cancelled, by its subscriber or for a bad request (§3.9)."""
+        """Clean up, because the subscriber has cancelled, or sent a bad request (§3.9)."""
         bad, downstream = self._bad, self._release()
         if bad is not None and downstream is not None:
             downstream.on_error(bad)
@@ -698,7 +705,7 @@ class StageSubscriber(
         """Drop everything (§3.13).
 
         Returns:
-            The subscriber, to the first caller only, which may send it the terminal.
+            The subscriber, but only to the first caller, which may send it the terminal.
         """
         with self._lock:
             downstream, self._downstream = self._downstream, None
@@ -723,7 +730,7 @@ class StageSubscriber(
         return downstream
 
     def _as_it_came(self) -> None:
-        """Remove the frames from an error that a stage has handled: they refer to this flow."""
+        """Remove frames from an error that a stage has handled, because they refer to this flow."""
         thrown, self._thrown = self._thrown, None
         if thrown is not None:
             thrown[0].with_traceback(thrown[1])
@@ -737,10 +744,10 @@ class StageSubscriber(
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """Grant the fusion that the upstream grants, with these exceptions.
+        """Grant the fusion that the upstream grants, with two exceptions.
 
-        NONE across threads if a stage calls a function of the user (F39); no ASYNC if a stage does
-        anything else than to make at most one item of each.
+        NONE is granted across threads if a stage calls a function of the user (F39). ASYNC is not
+        granted if a stage does anything else than to make at most one item of each.
         """
         if self._fused is not None or self._out is not None or self._requested or self._open:
             raise late_fusion()
@@ -761,7 +768,7 @@ class StageSubscriber(
         return granted
 
     def poll(self) -> R | Empty:
-        """See `QueueSubscription.poll`; with SYNC, EMPTY means completed."""
+        """Take the next item, see `QueueSubscription.poll`; with SYNC, EMPTY means completed."""
         fused = self._fused
         if fused is None:
             return EMPTY if self._out is None else self._poll_shared(self._out)
@@ -777,7 +784,7 @@ class StageSubscriber(
         return item
 
     def _polled_out(self) -> None:
-        """Drop everything: the polled loop has ended."""
+        """Drop everything, because the polled loop has ended."""
         self._downstream = self._loop = self._fused = None
         self._gate.cancelled = self._over = True
         if self._upstream is not None:
@@ -785,10 +792,11 @@ class StageSubscriber(
         self._gate.close()
 
     def _poll_shared(self, out: list[R]) -> R | Empty:
-        """Fused ASYNC: return the result for the next item that the stages let through.
+        """Return the result for the next item that the stages let through. With ASYNC fusion.
 
-        Dropped items are requested again: together, when the upstream has nothing more, or when
-        they are many (F40). An error of a stage is raised, and the upstream cancelled.
+        Dropped items are requested again, several at once: when the upstream has nothing more, or
+        when many were dropped (F40). If a stage raises an error, it is raised, and the upstream is
+        cancelled.
         """
         loop, upstream, gate = self._loop, self._queue, self._gate
         if loop is None or upstream is None or not self._open:
@@ -823,7 +831,10 @@ class StageSubscriber(
             self._ask(dropped)
 
     def _give_up(self, upstream: QueueSubscription[Any]) -> None:  # Any: see subscribe_stages
-        """Clean up: the poll fails; the subscriber that polls signals that, and cancels (F46)."""
+        """Clean up, because the poll fails.
+
+        The subscriber that polls signals the error and cancels (F46).
+        """
         self._release()
         hooks.cancel(upstream)
 
@@ -882,7 +893,7 @@ class StageSubscriber(
 
 
 def _item_by_item(program: Program[Any, Any]) -> bool:  # Any: any program
-    """Return whether its stages only make at most one item of each."""
+    """Return whether each stage only makes at most one item of each item."""
     shape = program.shape
     if shape.accounts or shape.absorbs or shape.stops or shape.hears:
         return False

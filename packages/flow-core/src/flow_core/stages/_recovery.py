@@ -22,16 +22,16 @@ R = TypeVar("R")
 ErrorFilter: TypeAlias = (
     type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], object]
 )
-"""Selects errors: those of a class, or those for which a function returns something true."""
+"""Selects errors: by their class, or by a function that returns something true for them."""
 
 
 def matches(when: ErrorFilter, error: BaseException) -> bool:
-    """Return whether `error` is selected.
+    """Return whether `when` selects `error`.
 
-    An error that a function raises instead has `error` as its context.
+    If `when` is a function and raises another error, that error has `error` as its context.
 
     Args:
-        when: selects errors.
+        when: selects the errors.
         error: the error of the flow.
     """
     if isinstance(when, type | tuple):
@@ -58,7 +58,7 @@ def error_filter(operator: str, when: ErrorFilter) -> ErrorFilter:
         when: the user's argument.
 
     Raises:
-        TypeError: if it is neither a class of exceptions, nor a tuple of them, nor a function.
+        TypeError: if `when` is neither a class of exceptions, nor a tuple of them, nor a function.
     """
     given: object = when  # this is where the type is checked
     classes: tuple[object, ...] = (given,)
@@ -101,7 +101,7 @@ ON_ERROR_COMPLETE: Final = Template(
 def map_error(
     mapper: Callable[[BaseException], BaseException], when: ErrorFilter, error: BaseException
 ) -> None:
-    """Raise the result of `mapper` for `error`, with `error` as its cause."""
+    """Raise what `mapper` returns for `error`, with `error` as its cause."""
     if not matches(when, error):
         return
     try:
@@ -145,11 +145,11 @@ MATERIALIZE: Final = Template(
 
 
 def signalled(last: list[object]) -> bool:
-    """Return whether the one item in `last` ends the flow as completed.
+    """Return whether the only item in `last`, a signal, completes the flow.
 
-    Raises the error it stands for.
+    If the item stands for an error, that error is raised.
 
-    There is no reference to the item any more then: with the frames in the error's traceback, it
+    The list does not refer to the item any more then: with the frames in the error's traceback, it
     would be part of a cycle.
     """
     item = last.pop()
@@ -188,15 +188,15 @@ class Recovering(Fluent[T_co], Generic[T_co]):
     __slots__ = ()
 
     def on_error_return(self, item: D, when: ErrorFilter = Exception) -> Flow[T_co | D]:
-        """If the flow fails, one last `item` and completion instead of the error.
+        """Send `item` and complete, if the flow fails.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 0).map(lambda n: 1 // n).on_error_return(-1))
         [1, -1]
 
         Args:
-            item: sent in place of the error.
-            when: selects the errors to handle; others pass.
+            item: the last item, sent in place of the error.
+            when: selects the errors to handle; other errors pass.
         """
         return self._add(
             ON_ERROR_RETURN,
@@ -205,14 +205,14 @@ class Recovering(Fluent[T_co], Generic[T_co]):
         )
 
     def on_error_complete(self, when: ErrorFilter = Exception) -> Flow[T_co]:
-        """If the flow fails, completion instead of the error.
+        """Complete instead of failing with an error.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 0).map(lambda n: 2 // n).on_error_complete(ZeroDivisionError))
         [2]
 
         Args:
-            when: selects the errors to handle; others pass.
+            when: selects the errors to handle; other errors pass.
         """
         return self._add(ON_ERROR_COMPLETE, error_filter("on_error_complete", when))
 
@@ -221,7 +221,7 @@ class Recovering(Fluent[T_co], Generic[T_co]):
         mapper: Callable[[BaseException], BaseException],
         when: ErrorFilter = Exception,
     ) -> Flow[T_co]:
-        """If the flow fails, another error, whose cause is the first one.
+        """Fail with another error, whose cause is the error with which the flow fails.
 
         >>> import flow_core as flow
         >>> failing = flow.error(KeyError("id")).on_error_map(lambda error: ValueError("no id"))
@@ -231,8 +231,8 @@ class Recovering(Fluent[T_co], Generic[T_co]):
         ValueError('no id') KeyError('id')
 
         Args:
-            mapper: returns the other error.
-            when: selects the errors to handle; others pass.
+            mapper: called with the error; returns the other error.
+            when: selects the errors to handle; other errors pass.
         """
         return self._add(ON_ERROR_MAP, mapper, error_filter("on_error_map", when))
 
@@ -246,7 +246,7 @@ class Recovering(Fluent[T_co], Generic[T_co]):
         return self._add(MATERIALIZE)
 
     def dematerialize(self: Recovering[Notification[R]]) -> Flow[R]:
-        """The signals that the items stand for: the reverse of `materialize`.
+        """The signals that the items stand for: `materialize` in reverse.
 
         >>> import flow_core as flow
         >>> list(flow.just(flow.OnNext(1), flow.OnComplete(), flow.OnNext(2)).dematerialize())

@@ -1,4 +1,4 @@
-"""The part that all flows and programs of the same templates share, in a tree of templates."""
+"""The part that all flows and programs with the same templates share, in a tree of templates."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Loop(Protocol):
 
 
 END: Final = object()
-"""Sent to a `FEED` loop after the last item."""
+"""The object that a `FEED` loop gets after the last item."""
 
 
 _FEW: Final = 5
@@ -56,7 +56,7 @@ MAX_SHAPES: Final = 512
 
 @final
 class Shape:
-    """The part that all programs of the same templates share: facts, and compiled loops.
+    """The part that all programs with the same templates share: facts, and compiled loops.
 
     Args:
         templates: the templates, upstream first.
@@ -85,14 +85,15 @@ class Shape:
         self.templates = templates
         self._loops: dict[Form, _Loop] = {}
         self.files: list[str] = []
-        """The names under which `linecache` knows the loops."""
+        """The names under which `linecache` has the loops."""
         rendered = [template.lines for template in templates]
         self.calls_user_code = any(lines.calls_user_code for lines in rendered)
-        """True if the loop must not move to another thread."""
+        """True if a stage calls user code, so that the loop must not move to another thread."""
         self.accounts = any(
             lines.expands or lines.emits_at_end or lines.emits_at_start for lines in rendered
         )
-        """True if downstream's demand differs from upstream's: items expand, or come at the end."""
+        """True if the demand of the downstream is not that of the upstream: an item becomes
+        several, or some come at the end."""
         self.stops = any(lines.stops for lines in rendered)
         """True if a stage may end the flow before its upstream does."""
         self.starts = any(lines.on_start for lines in rendered)
@@ -102,9 +103,9 @@ class Shape:
         self.handles = any(lines.on_error for lines in rendered)
         """True if a stage handles errors of the upstream."""
         self.closes = any(lines.on_close for lines in rendered)
-        """True if a stage does something when the flow has ended in any way."""
+        """True if a stage does something when the flow has ended, however it ended."""
         self.hears = self.starts or self.handles or self.closes
-        """True if a failed start of the source matters to a stage."""
+        """True if it matters to a stage that the source failed to start."""
         absorbs, one_to_one = False, True
         caps: list[tuple[int | None, int, bool]] = []
         bounds = [0]
@@ -125,16 +126,17 @@ class Shape:
                 bounds.append(index)
                 depth, loops = lines.nesting, lines.loops
         self.absorbs = absorbs
-        """True if nothing is emitted before the upstream completes (or a stage stops)."""
+        """True if nothing is emitted before the upstream completes (or a stage ends the flow)."""
         self.caps = caps
-        """The items that pass: by which argument, or what number; and whether of the source."""
+        """The limits on the number of items: the index of the argument that gives it, or the number
+        itself; and whether it also limits the source's items."""
         self.bounds = bounds
-        """The beginnings of the parts that each fit into one function."""
+        """The positions at which the parts begin that each fit into one function."""
         self.single = len(bounds) == 1
-        """True if all of it fits into one function."""
+        """True if all stages fit into one function."""
 
     def limits(self, args: tuple[object, ...]) -> tuple[int, int]:
-        """Return how many items of the upstream can be used at most, and how many can come out."""
+        """Return how many upstream items can be used at most, and how many can come out."""
         limit = cap = UNBOUNDED
         for index, fixed, one_to_one in self.caps:
             count = fixed if index is None else args[index]
@@ -144,17 +146,17 @@ class Shape:
         return limit, cap
 
     def loop(self, form: Form) -> _Loop:
-        """Return the generated function of this form."""
+        """Return the generated function in this form."""
         try:
             return self._loops[form]
         except KeyError:
             return self._compiled(form)
 
     def called(self, form: Form, made: Staged, args: tuple[object, ...]) -> FunctionType:
-        """Return the generated function for a prepared flow and its items.
+        """Return the generated function that a prepared flow calls with its items.
 
         Args:
-            form: whether it returns the first result, or a list of all.
+            form: says whether the function returns the first result, or a list of all.
             made: the prepared flow.
             args: the arguments of all stages.
         """
@@ -186,18 +188,20 @@ class Shape:
 
 @final
 class Node:
-    """A place in the tree of templates: all flows with these templates in this order share it.
+    """A place in the tree of templates, shared by all flows with these templates in this order.
 
-    The tree grows where flows are assembled, by whichever thread, even in a finaliser. It is
-    bounded: the oldest node leaves it, and is made again when it is needed. Flows keep their node,
-    and the nodes behind it. Flows of more than `MAX_DEPTH` stages share a node with all others that
-    end in the same stage: it only knows that one.
+    The tree grows where flows are assembled, in any thread, even in a finaliser. Its size is
+    bounded: if there are too many nodes, the oldest node leaves the tree, and is made again when it
+    is needed. Flows keep their own node, and those before it. Flows of more than `MAX_DEPTH` stages
+    share one node with all others that end in the same stage: this node knows its last template
+    only.
 
     Args:
         before: the node of the templates before the last one; None at a root.
-        templates: the last one; behind the root, those of a long program, too.
-        depth: the depth of a root.
-        absorbs: of a root: whether the sources of its flows are, or may be, an `AbsorbingSource`.
+        templates: the last template; for the first node behind the root, also all templates of a
+            long program.
+        depth: the depth at which a root begins.
+        absorbs: for a root: whether the sources of its flows are, or may be, an `AbsorbingSource`.
     """
 
     __slots__ = (
@@ -225,17 +229,18 @@ class Node:
         self.templates: Final = templates
         self.depth: Final[int] = depth if before is None else before.depth + 1
         self.checks: Final[bool] = CHECK in templates[:1] or (before is not None and before.checks)
-        """True if the first stage checks for None; the compiler added it."""
+        """True if the first stage is the check for None that the compiler has added."""
         self.called: tuple[int, ...] = ()
-        """The arguments of its one stage that have to be functions."""
+        """The indices of the arguments of its last stage that have to be functions."""
         self.absorbs: Final[bool] = absorbs if before is None else before.absorbs
         self.after: dict[_Key, Node]
-        """The nodes with one template more, by the id of that one, which each of them keeps."""
+        """The nodes with one template more, by the id of that template; each of these nodes keeps
+        its template alive."""
         self.after = {} if before is None or self.depth < MAX_DEPTH else _DEEP.after
         self.deep: Final[bool] = self.depth > MAX_DEPTH
-        """True if it knows the last template only."""
+        """True if this node knows its last template only."""
         self.few: Final[bool] = self.depth <= _FEW
-        """True if its flows hold the arguments of all stages, and not only of the last."""
+        """True if the flows of this node hold the arguments of all stages, not only of the last."""
         self.shape: Shape | None = None
         """The shape of the templates, once `shaped` has been called."""
 
@@ -260,7 +265,7 @@ class Node:
         return node
 
     def shaped(self) -> Shape:
-        """Return the shape of the templates.
+        """Return the shape of the templates: what all flows with these templates share.
 
         It is made when a flow first runs through all of them.
         """
@@ -282,7 +287,7 @@ class Node:
 
 
 def node_of(templates: list[Template]) -> Node:
-    """Return the node of these templates, however many they are."""
+    """Return the node of these templates, however many there are."""
     node = ROOT
     if len(templates) <= MAX_DEPTH:
         for template in templates:
@@ -301,7 +306,7 @@ def _key_of(templates: Sequence[Template]) -> _Key:
 
 
 def _note(places: deque[tuple[Node, _Key]], most: int, before: Node, key: _Key) -> None:
-    """Add the place of a node; the oldest leaves the tree if there are too many."""
+    """Note the place of a new node; if there are too many, the oldest one leaves the tree."""
     places.append((before, key))
     if len(places) > most:
         node, oldest = places.popleft()
@@ -309,7 +314,7 @@ def _note(places: deque[tuple[Node, _Key]], most: int, before: Node, key: _Key) 
 
 
 def _named(code: CodeType, name: str) -> CodeType:
-    """Return the code under this name, for profilers; the function that it makes has it, too."""
+    """Return the code under this name, for profilers; the function made of it has the same name."""
     consts = tuple(
         [
             _named(const, name) if isinstance(const, CodeType) and const.co_argcount else const
@@ -329,19 +334,19 @@ ROOT: Final = Node()
 """The node without a template."""
 
 CHECKED: Final = Node(ROOT, (CHECK,))
-"""The node of flows whose source may give None: their first stage checks for it."""
+"""The node of flows whose source may give None: their first stage checks for None."""
 
 ABSORBED: Final = Node(absorbs=True)
-"""The node without a template behind an `AbsorbingSource`, which runs the stages elsewhere if it
-can."""
+"""The node without a template behind an `AbsorbingSource`; such a source runs the stages elsewhere
+if it can."""
 
 _DEEP: Final = Node(depth=MAX_DEPTH, absorbs=True)
-"""The root of longer chains than a node knows, behind any source."""
+"""The root of the nodes for chains that are too long for the tree, behind any source."""
 
 _grown: Final = deque[tuple[Node, _Key]]()
-"""The nodes in the tree, the oldest first: the node before each, and its key."""
+"""The nodes in the tree, oldest first: of each, the node before it and its key there."""
 _shaped: Final = deque[tuple[Node, _Key]]()
-"""Those of them that have a shape."""
+"""Those of the nodes in the tree that have a shape."""
 
 _NAMESPACE: Final = {
     "UNSET": UNSET,

@@ -1,4 +1,4 @@
-"""The sink of functions that decide what comes next, at most one item at a time."""
+"""The sink with which a user's function says what comes next: at most one item per call."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 @final
 class SingleSink(Generic[T]):
-    """The signals of one call of a user's function: an item, the end, or both in this order.
+    """The signals that a user's function sends in one call: an item, the end, or both.
 
     `Flow.handle` and `generate` pass it to the function.
 
     Args:
-        owner: the operator that hands it out, for messages.
+        owner: the operator that passes the sink to the function, for messages.
     """
 
     __slots__ = ("_error", "_item", "_owner", "done")
@@ -29,14 +29,15 @@ class SingleSink(Generic[T]):
         self._item: T | object = UNSET
         self._error: BaseException | None = None
         self.done = False
-        """True if the flow was ended."""
+        """True if the function has ended the flow."""
 
     def next(self, item: T, /) -> None:
-        """Send the item of this call.
+        """Send `item`; a function may send one item each time it is called.
 
         Raises:
             NoneItemError: if `item` is None.
-            ProtocolViolationError: if this call has sent one, or ended the flow, before.
+            ProtocolViolationError: if the function has already sent an item, or ended the flow,
+                since it was called.
         """
         if item is None:
             raise NoneItemError(f"{self._owner}(): sink.next(None), but None is not an item")
@@ -49,19 +50,20 @@ class SingleSink(Generic[T]):
         self._item = item
 
     def complete(self) -> None:
-        """End the flow, after the item of this call if there is one.
+        """Complete the flow, after the item that the function has sent, if there is one.
 
         Raises:
-            ProtocolViolationError: if the flow has been ended before.
+            ProtocolViolationError: if the function has already ended the flow.
         """
         self._check_open("complete()")
         self.done = True
 
     def error(self, error: BaseException, /) -> None:
-        """Fail the flow, after the item of this call if there is one.
+        """Fail the flow, after the item that the function has sent, if there is one.
 
         Raises:
-            ProtocolViolationError: if the flow has been ended before; `error` is its cause.
+            ProtocolViolationError: if the function has already ended the flow; `error` is then the
+                ``__cause__`` of this error.
             TypeError: if `error` is not an exception.
         """
         if not isinstance(error, BaseException):
@@ -78,12 +80,12 @@ class SingleSink(Generic[T]):
             ) from cause
 
     def taken(self) -> T | object:
-        """Take the item of this call, or `UNSET`; it is cleared here."""
+        """Return the item that the function has sent, and forget it; `UNSET` if there is none."""
         item, self._item = self._item, UNSET
         return item
 
     def rethrow(self) -> None:
-        """Raise the error that was given, if there is one."""
+        """Raise the error that the function has sent, if there is one."""
         error, self._error = self._error, None
         if error is not None:
             try:

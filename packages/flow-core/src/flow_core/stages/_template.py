@@ -1,8 +1,8 @@
-"""The code of a synchronous operator for an item, written once.
+"""Stage templates: the code that a synchronous operator runs for each item, written once.
 
 A `Template` is the text of an operator's inner loop; a `Stage` is a template with arguments. The
-compiler (`flow_core.stages._program`) puts the templates of neighbours into one another and makes
-one loop of them, in the form that is needed: pulled, pushed, polled or on an executor.
+compiler (`flow_core.stages._program`) nests the templates of neighbouring stages and makes one loop
+of them, in the form that is needed: pulled, pushed, polled or on an executor.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ class _Unset:
 
 
 UNSET: Final = _Unset()
-"""No value yet; templates may use it, and None too, since None is not an item."""
+"""Stands for a value that is not there yet. Templates may use it, or None, since None is not an
+item."""
 
 Site: TypeAlias = tuple[CodeType | str, int]
-"""A place in the user's code: an instruction, or (once it was pickled) a file and a line."""
+"""A place in the user's code: a code object and an instruction in it, or (once it was pickled) a
+file and a line."""
 
 _OTHERS: Final = (
     "flow_ops.",
@@ -59,18 +61,18 @@ _OTHERS: Final = (
     "flow_cli.",
     "flow_testing.",
 )
-"""The first parts of the module names of this project's packages: these are not user's code,
+"""The first parts of the module names of this project's packages, which are not user's code,
 either."""
 
 NEVER_AWAITED: Final = frozenset({BuiltinFunctionType, type})
-"""Types that can be called, and are not coroutine functions."""
+"""Types whose objects can be called, and are not coroutine functions."""
 
 _INSIDE: Final[dict[str, bool]] = {}
-"""The modules that have called this library, by name: True if they belong to it."""
+"""The modules that have called this library, by name. True for modules of the library itself."""
 _MOST_NAMES: Final = 1024
 
 Helper: TypeAlias = Callable[..., object]
-"""A function or class of the template's author that the texts call by its name."""
+"""A function or class of the template's author that the template's texts call by name."""
 
 _MARKERS: Final = frozenset({"EMIT", "STOP", "NOT_NONE"})
 _GLOBALS: Final = frozenset({"UNSET", "x", *dir(builtins)})
@@ -81,13 +83,13 @@ SLOT: Final = "__slot__"
 @final
 @dataclass(frozen=True)
 class Template:
-    """The inner loop of one operator.
+    """The code of one operator, as texts that become part of a loop.
 
-    In the texts, ``x`` is the item. ``EMIT`` (a separate statement) is where the rest of the flow
-    goes, ``STOP`` ends the flow as completed, ``NOT_NONE`` fails it if ``x`` is None. Names in
-    `params` are bound to the stage's arguments, those of `helpers` to the functions themselves;
-    every other name that is assigned is private to the stage and lives as long as the subscription.
-    A mistake in the texts is reported when the first stage is made of them.
+    In the texts, ``x`` is the item. ``EMIT`` (a separate statement) passes ``x`` to the next stage,
+    ``STOP`` completes the flow, ``NOT_NONE`` fails the flow if ``x`` is None. Names in `params`
+    stand for the stage's arguments, names of `helpers` for these functions and classes; every other
+    name that is assigned is private to the stage and lives as long as the subscription. A mistake
+    in the texts is reported when the first stage is made of the template.
 
     >>> EVERY = Template(
     ...     "every",
@@ -106,21 +108,22 @@ class Template:
         name: the operator's name in messages and in `flow explain`.
         params: the names of the stage's arguments.
         state: assignments that run once per subscription, before the first item.
-        on_start: runs before the first item is requested: may ``EMIT`` items that come before it,
-            or ``STOP``.
+        on_start: runs before the first item is requested. It may ``EMIT`` items that come before
+            that one, or ``STOP``.
         on_item: runs for each item.
-        on_end: runs after the last item, when the flow completes: may ``EMIT`` more.
-        on_error: runs for ``error``, with which the source or a stage before this one failed: may
-            ``EMIT``, and then ``STOP`` to complete instead. Otherwise the flow fails with it.
-        on_close: runs once when the flow has ended for whatever reason: after the terminal was sent
-            to a subscriber, or as soon as the flow was cancelled. Its error goes to the
+        on_end: runs after the last item, when the upstream completes. It may ``EMIT`` more items.
+        on_error: runs for ``error``, with which the source or a stage before this one has failed.
+            It may ``EMIT`` items, and then ``STOP`` to complete instead; without ``STOP``, the flow
+            fails with the error.
+        on_close: runs once when the flow has ended, however it ended: after the terminal was sent
+            to a subscriber, or as soon as the flow was cancelled. An error of it goes to the
             dropped-errors hook.
-        helpers: functions and classes that the texts call; pickled by reference.
-        ordered: whether the result depends on the order of items, so that it has no meaning on an
-            unordered, partitioned source.
-        at_most: how many items are used at most, or the param that says it; no more are ever
-            requested.
-        watches: whether `state` only serves to find mistakes of the user, so that the result for an
+        helpers: functions and classes that the texts call; they are pickled by reference.
+        ordered: whether the result depends on the order of items. If so, the stage has no meaning
+            behind an unordered, partitioned source.
+        at_most: how many items the stage uses at most, or the name of the param that says it; no
+            more are requested.
+        watches: whether `state` only serves to find mistakes of the user. If so, the result for an
             item depends on that item alone.
     """
 
@@ -142,7 +145,7 @@ class Template:
         """Return the texts, parsed when first needed: a program uses few of many templates.
 
         Raises:
-            TemplateError: if one of them cannot be compiled.
+            TemplateError: if one of the texts cannot be compiled.
         """
         return _render(self)
 
@@ -153,7 +156,7 @@ class Template:
 
     @property
     def drops(self) -> bool:
-        """True if an item may become none at once."""
+        """True if an item may be dropped as soon as it comes."""
         return self.lines.drops
 
     @property
@@ -163,14 +166,14 @@ class Template:
 
     @property
     def alone(self) -> bool:
-        """True if the result for an item depends on nothing but that item."""
+        """True if the result for an item depends on that item alone."""
         lines = self.lines
         ends = lines.on_start or lines.on_end or lines.on_error or lines.on_close
         return not (self.ordered or self.remembers or lines.stops or ends)
 
     @property
     def remembers(self) -> bool:
-        """True if the result for an item may depend on those before it."""
+        """True if the result for an item may depend on the items before it."""
         return bool(self.lines.state) and not self.watches
 
     @property
@@ -180,7 +183,7 @@ class Template:
 
     @property
     def emits_at_start(self) -> bool:
-        """True if items may come before the first of the upstream."""
+        """True if items may be emitted before the first item of the upstream."""
         return self.lines.emits_at_start
 
     @property
@@ -195,7 +198,7 @@ class Template:
 
     @property
     def calls_user_code(self) -> bool:
-        """True if an argument is called: such a stage must not move to another thread."""
+        """True if a param is called, so that such a stage must not move to another thread."""
         return self.lines.calls_user_code
 
     def __reduce__(self) -> tuple[Any, ...]:  # Any: the declared result of object.__reduce__
@@ -205,13 +208,13 @@ class Template:
 
 
 Lines: TypeAlias = tuple[tuple[int, str], ...]
-"""Statements, each with its depth."""
+"""Lines of code, each with its depth of indentation."""
 
 
 @final
 @dataclass(frozen=True)
 class Rendered:
-    """The parsed texts: lines with `SLOT` in private names, and what the texts reveal."""
+    """The parsed texts: lines with `SLOT` in the names of variables, and what the texts reveal."""
 
     state: tuple[str, ...]
     on_start: Lines
@@ -222,7 +225,8 @@ class Rendered:
     closing_names: tuple[str, ...]
     """The names that `on_close` assigns."""
     kept: tuple[str, ...]
-    """The names that `on_item` and `on_end` assign for later items, or for the end."""
+    """The names that `on_item` or `on_end` assigns and that are read again for later items, or for
+    the end."""
     expands: bool
     drops: bool
     absorbs: bool
@@ -241,7 +245,7 @@ _interned: dict[tuple[object, ...], Template] = {}
 
 
 def _intern(*texts: Any) -> Template:  # Any: the fields of a Template, as pickled
-    """Return the one template with these texts in this process; unpickling calls this."""
+    """Return this process's only template with these texts; unpickling calls this."""
     found = _interned.get(texts)
     if found is None:
         found = _interned.setdefault(texts, Template(*texts))
@@ -250,16 +254,17 @@ def _intern(*texts: Any) -> Template:  # Any: the fields of a Template, as pickl
 
 @final
 class Stage(Generic[T_contra, R_co]):
-    """A template with its arguments and the place where it was put into a flow.
+    """A template, its arguments, and the place where the stage was put into a flow.
 
-    Immutable; when a flow runs elsewhere, only its stages are pickled.
+    Immutable. When a flow runs elsewhere, only its stages are pickled.
 
     Args:
-        template: the code for an item.
+        template: the code that the stage runs for an item.
         args: one value for each of the template's params.
 
     Raises:
-        TypeError: if they are more or fewer, or one that is called is not a function.
+        TypeError: if there are more or fewer `args` than params, or if one that is called is not a
+            function.
         TemplateError: if a text of the template cannot be compiled.
     """
 
@@ -281,7 +286,7 @@ class Stage(Generic[T_contra, R_co]):
     def at(
         cls, template: Template, args: tuple[object, ...], site: Site | None
     ) -> Stage[Any, Any]:  # Any: items of any type
-        """Return a stage with arguments that were checked before, assembled at `site`."""
+        """Return a stage at the place `site`, with arguments that were checked before."""
         made: Stage[Any, Any] = object.__new__(cls)
         made.template = template
         made.args = args
@@ -289,11 +294,11 @@ class Stage(Generic[T_contra, R_co]):
         return made
 
     def __call__(self, flow: Flow[T_contra], /) -> Flow[R_co]:
-        """Put this stage behind a flow, as `Flow.pipe` does with it."""
+        """Put this stage behind a flow; `Flow.pipe` calls this."""
         return flow._then(self.located())
 
     def located(self) -> Stage[T_contra, R_co]:
-        """Return the same stage, assembled by the code that called this library."""
+        """Return the same stage, with the place of the user's code that called this library."""
         return Stage.at(self.template, self.args, user_site())
 
     @property
@@ -303,7 +308,10 @@ class Stage(Generic[T_contra, R_co]):
 
     @property
     def assembled_at(self) -> str | None:
-        """``file:line`` where the user put this stage into a flow."""
+        """The place ``file:line`` where the user put this stage into a flow.
+
+        It is None if the place is not known.
+        """
         return line_of(self.site)
 
     def __repr__(self) -> str:
@@ -337,12 +345,12 @@ def refuse_coroutine_function(name: str, function: object, way: str) -> None:
     """Refuse a coroutine function where its result would not be awaited.
 
     Args:
-        name: the operator that got the function.
+        name: the name of the operator that got the function.
         function: the user's function.
-        way: what to do instead, for the message.
+        way: what the user can do instead, for the message.
 
     Raises:
-        TypeError: if it is one.
+        TypeError: if `function` is a coroutine function.
     """
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType) and code.co_flags & CO_COROUTINE:
@@ -364,7 +372,7 @@ def user_site() -> Site:
 
 
 def outside(frame: FrameType) -> FrameType:
-    """Return the frame itself, or the nearest caller that is not in this library."""
+    """Return `frame`, or its nearest caller that is not in this library."""
     while True:
         name: str = frame.f_globals.get("__name__", "")
         inside = _INSIDE.get(name)
@@ -384,7 +392,7 @@ def _is_inside(name: str) -> bool:
 
 
 def line_of(site: Site | None) -> str | None:
-    """Return a place as ``file:line``.
+    """Return the place `site` as ``file:line``.
 
     Args:
         site: the place; None gives None.
@@ -402,7 +410,7 @@ def line_of(site: Site | None) -> str | None:
 
 
 def portable(site: Site | None) -> Site | None:
-    """Return the same place without its code, to be pickled."""
+    """Return the same place without the code object, so that it can be pickled."""
     where = line_of(site)
     if where is None:
         return None
@@ -411,7 +419,7 @@ def portable(site: Site | None) -> Site | None:
 
 
 def describe(value: object) -> str:
-    """Return a short name for an argument: a function by its name and place, the rest by repr.
+    """Return a short text for an argument: the name and place of a function, or else the repr.
 
     Args:
         value: the argument.
@@ -508,7 +516,7 @@ def _render(template: Template) -> Rendered:
 
 
 def _stored(tree: ast.AST) -> set[str]:
-    """Return the names that are assigned in it."""
+    """Return the names that are assigned in `tree`."""
     return {
         node.id
         for node in ast.walk(tree)
@@ -540,7 +548,7 @@ def _kept(template: Template, trees: dict[str, ast.Module]) -> set[str]:
 
 
 def _is_call_of(node: ast.AST, name: str) -> bool:
-    """Return whether `node` calls the param of this name, which has its slot by now."""
+    """Return whether `node` calls the param `name`, which the slot was added to by now."""
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(called, ast.Name) and called.id == f"{name}{SLOT}"
 
@@ -550,7 +558,7 @@ _CALLING: Final = frozenset({"filter", "iter", "map", "max", "min", "sorted"})
 
 
 def _calls(node: ast.AST, params: frozenset[str], callers: frozenset[str]) -> bool:
-    """Return whether a param is called: here, or (perhaps) by one of `callers`."""
+    """Return whether `node` calls a param, or (perhaps) one of `callers` does."""
     if not isinstance(node, ast.Call):
         return False
     called = [part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)]
@@ -572,7 +580,7 @@ def _parse(template: Template, name: str) -> ast.Module:
 
 
 class _Rename(ast.NodeTransformer):
-    """Give the stage's own names a slot, and refuse names without a value."""
+    """Adds the slot to the names of the stage's variables, and refuses names without a value."""
 
     def __init__(self, template: Template, private: set[str], known: frozenset[str]) -> None:
         self._template = template
@@ -591,7 +599,7 @@ class _Rename(ast.NodeTransformer):
 
 
 class _Shape(ast.NodeVisitor):
-    """Find out how often a template emits, by the place of its EMIT."""
+    """Finds out how many items a template may emit, by where its EMIT is."""
 
     def __init__(self, template: Template, text: str, markers: frozenset[str]) -> None:
         self._template = template
@@ -674,9 +682,9 @@ _ALLOWED: Final = (
 
 
 def _lines(body: list[ast.stmt], depth: int) -> list[tuple[int, str]]:
-    """Return statements as (depth, text).
+    """Return statements as pairs of depth and text.
 
-    A loop that emits gets a named iterator and a pause point.
+    A loop with an EMIT gets an iterator with a name, and a point where it can pause.
     """
     lines: list[tuple[int, str]] = []
     for statement in body:

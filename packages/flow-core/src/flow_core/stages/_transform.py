@@ -156,7 +156,7 @@ _REST_OF_BUFFER: Final = """
         x = buffer
         EMIT
     """
-"""The rest that the buffering stages emit at the end: the list that is not full yet."""
+"""The text with which buffering stages emit the last list at the end, which is not full."""
 
 BUFFER_WITH_COUNT: Final = Template(
     "buffer_with_count",
@@ -334,12 +334,12 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         [32, 9]
 
         Args:
-            function: takes as many arguments as a tuple has parts; must not return None.
+            function: takes as many arguments as the tuple has parts; must not return None.
         """
         return self._add(STARMAP, function)
 
     def map_optional(self, mapper: Callable[[T_co], R | None]) -> Flow[R]:
-        """The result of ``mapper(item)`` for each item; the item is left out if that is None.
+        """The result of ``mapper(item)`` for each item; if the result is None, there is no item.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").map_optional({"a": 1}.get))
@@ -348,7 +348,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         return self._add(MAP_OPTIONAL, mapper)
 
     def map_indexed(self, mapper: Callable[[T_co, int], R]) -> Flow[R]:
-        """The result of ``mapper(item, index)`` for each item, counted from 0.
+        """The result of ``mapper(item, index)`` for each item; the index counts from 0.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").map_indexed(lambda letter, i: f"{i}{letter}"))
@@ -360,19 +360,19 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         return self._add(MAP_INDEXED, mapper)
 
     def cast(self, kind: type[R]) -> Flow[R]:
-        """The same items, known to be of a class.
+        """The same items, typed as instances of a class.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 2).cast(int))
         [1, 2]
 
         Args:
-            kind: the class. An item of another class fails the flow with a TypeError.
+            kind: the class. If an item is not an instance of it, the flow fails with a TypeError.
         """
         return self._add(CAST, kind)
 
     def handle(self, handler: Callable[[T_co, SingleSink[R]], object]) -> Flow[R]:
-        """Map, filter, complete and fail in one function: `handler` calls a sink.
+        """Map, filter, complete and fail in one function: `handler` gets an item and a sink.
 
         >>> import flow_core as flow
         >>> def until_stop(word: str, sink: flow.SingleSink[int]) -> None:
@@ -385,19 +385,19 @@ class Transforming(Fluent[T_co], Generic[T_co]):
 
         Args:
             handler: ``(item, sink)``; calls ``sink.next`` at most once, then perhaps
-                ``sink.complete`` or ``sink.error``. No call leaves the item out.
+                ``sink.complete`` or ``sink.error``. If it calls none of them, the item is left out.
         """
         return self._add(HANDLE, handler)
 
     def flat_map_iterable(self, mapper: Callable[[T_co], Iterable[R]]) -> Flow[R]:
-        """The items of ``mapper(item)``, one iterable after the other, each only as far as needed.
+        """The items of ``mapper(item)``, one iterable after the other, each read as far as needed.
 
         >>> import flow_core as flow
         >>> list(flow.just("ab", "c").flat_map_iterable(list))
         ['a', 'b', 'c']
 
         Args:
-            mapper: returns any iterable, a synchronous Flow too; it may be infinite.
+            mapper: returns any iterable, which may be a synchronous Flow, and may be infinite.
         """
         return self._add(FLAT_MAP_ITERABLE, mapper)
 
@@ -416,12 +416,13 @@ class Transforming(Fluent[T_co], Generic[T_co]):
 
         Args:
             accumulator: ``(accumulated, item) -> accumulated``; must not return None.
-            seed: the first accumulated value; it is not sent. Without it, the first item is.
+            seed: the first accumulated value; it is not sent itself. Without a seed, the first item
+                is that value, and is sent.
         """
         return self._add(SCAN, accumulator, seed)
 
     def pairwise(self) -> Flow[tuple[T_co, T_co]]:
-        """Each item from the second on, with the one before.
+        """Pairs of neighbours: from the second item on, each item with the one before it.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b", "c").pairwise())
@@ -430,7 +431,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         return self._add(PAIRWISE)
 
     def buffer_with_count(self, count: int, skip: int | None = None) -> Flow[list[T_co]]:
-        """Lists of `count` items; the last may be shorter.
+        """Lists of `count` items; the last list may be shorter.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).buffer_with_count(2))
@@ -438,8 +439,9 @@ class Transforming(Fluent[T_co], Generic[T_co]):
 
         Args:
             count: how many items a list has, at least 1.
-            skip: how many items from the start of one list to that of the next: less than `count`
-                overlaps, more leaves items out; by default `count`.
+            skip: how many items are between the start of one list and the start of the next; by
+                default `count`. If it is less than `count`, the lists overlap; if it is more, items
+                are left out.
         """
         count_of("buffer_with_count", count, 1)
         if skip is None or skip == count:
@@ -449,19 +451,19 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         )
 
     def sliding(self, size: int, step: int = 1) -> Flow[list[T_co]]:
-        """Lists of `size` neighbours each, which overlap: each begins `step` items after the last.
+        """Lists of `size` neighbours, which overlap: each begins `step` items after the one before.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).sliding(3))
         [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
 
-        No list is shorter: the items that are left at the end have none. (`buffer_with_count(size,
-        step)` gives shorter ones there.)
+        No list is shorter: items that are left over at the end are in no list.
+        (`buffer_with_count(size, step)` makes shorter lists of them.)
 
         Args:
             size: how many items a list has, at least 1.
-            step: how many items from the start of one list to that of the next, at least 1; more
-                than `size` leaves items out.
+            step: how many items are between the start of one list and the start of the next, at
+                least 1; if it is more than `size`, items are left out.
         """
         count_of("sliding", size, 1, "size")
         return self._add(SLIDING, size, count_of("sliding", step, 1, "step"))
@@ -475,18 +477,20 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         >>> list(flow.just("a", ".", "b", "c", ".", "d").buffer_until(lambda s: s == "."))
         [['a', '.'], ['b', 'c', '.'], ['d']]
 
-        A list grows until the predicate says so: memory is bounded by the longest.
+        A list grows until `predicate` is true for an item, so memory grows with the longest list.
 
         Args:
-            predicate: returns whether this item is the last of its list.
-            cut_before: whether that item begins a new list, instead of ending one.
+            predicate: returns whether an item is the last of its list.
+            cut_before: if True, such an item begins a new list instead of ending one.
         """
         if cut_before:
             return self._add(BUFFER_UNTIL_BEFORE, predicate, cut_before)
         return self._add(BUFFER_UNTIL, predicate)
 
     def buffer_while(self, predicate: Callable[[T_co], object]) -> Flow[list[T_co]]:
-        """Lists of neighbours for which `predicate` is true; other items only end a list.
+        """Lists of neighbours for which `predicate` is true.
+
+        Other items end a list and are left out.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 2, -1, -2, 3).buffer_while(lambda n: n > 0))
@@ -495,7 +499,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         return self._add(BUFFER_WHILE, predicate)
 
     def buffer_split(self, predicate: Callable[[T_co], object]) -> Flow[list[T_co]]:
-        """Lists of the items between separators, which are left out; a list may be empty.
+        """Lists of the items between separators; the separators are left out. A list may be empty.
 
         >>> import flow_core as flow
         >>> list(flow.from_iterable("ab,,c").buffer_split(lambda s: s == ","))
@@ -528,7 +532,8 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         [[1, 3], [2, 4], [5]]
 
         Args:
-            key: returns the value to compare; without it the item itself.
-            same: whether two keys count as the same; without it ``==``.
+            key: returns the value to compare; without it, the items are compared.
+            same: returns whether two keys count as the same; without it, they are compared by
+                ``==``.
         """
         return self._add(BUFFER_UNTIL_CHANGED, *comparing(key, same))

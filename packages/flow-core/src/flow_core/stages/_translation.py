@@ -16,7 +16,7 @@ _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only f
 @final
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A stage over all items, as stages over parts of them and stages over the results of these.
+    """A stage over all items, as stages in each partition and stages over the results of these.
 
     >>> import operator
     >>> from flow_core.stages import UNSET, Program
@@ -30,9 +30,9 @@ class Translation:
 
     Attributes:
         partial: the stages in each partition.
-        combine: the stages over the results of all partitions, in any order; with `partial` before
-            it, the result must be that of the stage, for any division of the items.
-        by: returns a key of the results of `partial`. With a key, `combine` may also run in many
+        combine: the stages over the results of all partitions, in any order. `partial` and then
+            `combine` must have the same result as the stage, however the items are divided.
+        by: returns a key for a result of `partial`. With a key, `combine` may also run in several
             places, as long as all results with the same key are in one of them.
     """
 

@@ -55,7 +55,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     __slots__ = ()
 
     def all(self, predicate: Callable[[T_co], object]) -> ParallelFlow[bool]:
-        """One item: whether `predicate` is true for all items.
+        """One item: True if `predicate` is true for all items, and False otherwise.
 
         In each rail; see `Flow.all`.
         """
@@ -69,7 +69,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("and_then", other)
 
     def average(self: RailMethods[float]) -> ParallelFlow[float]:
-        """One item: the arithmetic mean. A NoItemError if there are no items.
+        """One item: the arithmetic mean. Without items, the flow fails with a NoItemError.
 
         In each rail; see `Flow.average`.
         """
@@ -94,7 +94,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("buffer_boundary", boundary, max_size=max_size, max_waiting=max_waiting)
 
     def buffer_split(self, predicate: Callable[[T_co], object]) -> ParallelFlow[list[T_co]]:
-        """Lists of the items between separators, which are left out; a list may be empty.
+        """Lists of the items between separators; the separators are left out. A list may be empty.
 
         In each rail; see `Flow.buffer_split`.
         """
@@ -160,14 +160,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def buffer_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[list[T_co]]:
-        """Lists of neighbours for which `predicate` is true; other items only end a list.
+        """Lists of neighbours for which `predicate` is true.
 
         In each rail; see `Flow.buffer_while`.
         """
         return self._each("buffer_while", predicate)
 
     def buffer_with_count(self, count: int, skip: int | None = None) -> ParallelFlow[list[T_co]]:
-        """Lists of `count` items; the last may be shorter.
+        """Lists of `count` items; the last list may be shorter.
 
         In each rail; see `Flow.buffer_with_count`.
         """
@@ -227,14 +227,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("cancel_on", executor)
 
     def cast(self, kind: type[R]) -> ParallelFlow[R]:
-        """The same items, known to be of a class.
+        """The same items, typed as instances of a class.
 
         In each rail; see `Flow.cast`.
         """
         return self._each("cast", kind)
 
     def checkpoint(self, description: str = "") -> ParallelFlow[T_co]:
-        """Add a note to an error that passes here, with the place of this line.
+        """Add a note to each error that passes this operator: the line that calls `checkpoint`.
 
         In each rail; see `Flow.checkpoint`.
         """
@@ -246,7 +246,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         collector: Callable[[A, T_co], object],
         combiner: Callable[[A, A], object] | None = None,
     ) -> ParallelFlow[A]:
-        """One item: a container that was filled with all items.
+        """One item: a container into which all items were put.
 
         In each rail; see `Flow.collect`.
         """
@@ -295,7 +295,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def contains(self, item: object) -> ParallelFlow[bool]:
-        """One item: whether one of the items equals `item`; it comes with the first that does.
+        """One item: True if an item equals `item`, sent with the first that does; else False.
 
         In each rail; see `Flow.contains`.
         """
@@ -309,7 +309,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("count")
 
     def count_by_key(self, key: Callable[[T_co], K]) -> ParallelFlow[tuple[K, int]]:
-        """For each key one pair: the key, and how many items have it.
+        """One pair for each key: the key, and how many items have it.
 
         In each rail; see `Flow.count_by_key`.
         """
@@ -325,7 +325,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("debounce", quiet, clock=clock)
 
     def default_if_empty(self, default: D) -> ParallelFlow[T_co | D]:
-        """The items of this flow, or `default` if it completes without any.
+        """The items of this flow; `default`, if it completes without any.
 
         In each rail; see `Flow.default_if_empty`.
         """
@@ -370,14 +370,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("delay_with_mapper", mapper, concurrency=concurrency)
 
     def dematerialize(self: RailMethods[Notification[R]]) -> ParallelFlow[R]:
-        """The signals that the items stand for: the reverse of `materialize`.
+        """The signals that the items stand for: `materialize` in reverse.
 
         In each rail; see `Flow.dematerialize`.
         """
         return self._each("dematerialize")
 
     def distinct(self, key: Callable[[T_co], object] | None = None) -> ParallelFlow[T_co]:
-        """Items that were not there before. Memory grows with the number of different ones.
+        """Each item that has not come before. Memory grows with the number of different items.
 
         In each rail; see `Flow.distinct`.
         """
@@ -396,7 +396,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         key: Callable[[T_co], Any] | None = None,
         same: Callable[[Any, Any], object] | None = None,
     ) -> ParallelFlow[T_co]:
-        """Items that differ from the one before.
+        """Items that differ from the item before them.
 
         In each rail; see `Flow.distinct_until_changed`.
         """
@@ -412,7 +412,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         on_cancel: Callable[[], object] | None = None,
         on_close: Callable[[], object] | None = None,
     ) -> ParallelFlow[T_co]:
-        """Several of the methods named ``do_…`` in one call.
+        """Call functions for several signals: the methods named ``do_…`` in one.
 
         In each rail; see `Flow.do_action`.
         """
@@ -434,7 +434,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("do_after_next", action)
 
     def do_after_terminate(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` after the subscriber has got the end: completed or failed.
+        """Call `action` when the flow has completed or failed, and the subscriber has the end.
 
         In each rail; see `Flow.do_after_terminate`.
         """
@@ -473,7 +473,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def do_on_cancel(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` when the flow is cancelled from below: by the subscriber or by a stage.
+        """Call `action` when the flow is cancelled from downstream: by the subscriber or a stage.
 
         In each rail; see `Flow.do_on_cancel`.
         """
@@ -487,7 +487,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("do_on_complete", action)
 
     def do_on_error(self, action: Callable[[BaseException], object]) -> ParallelFlow[T_co]:
-        """Call `action` with the error when the flow fails, before the subscriber gets it.
+        """Call `action` with the error when the flow fails, before the subscriber gets the error.
 
         In each rail; see `Flow.do_on_error`.
         """
@@ -501,14 +501,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("do_on_next", action)
 
     def do_on_request(self, action: Callable[[int], object]) -> ParallelFlow[T_co]:
-        """Call `action` with each amount that is requested here, in the thread that requests.
+        """Call `action` with each amount that the downstream requests, in the requesting thread.
 
         In each rail; see `Flow.do_on_request`.
         """
         return self._each("do_on_request", action)
 
     def do_on_subscribe(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` when there is a subscriber, before the first item is requested.
+        """Call `action` for each subscriber, before the first item is requested.
 
         In each rail; see `Flow.do_on_subscribe`.
         """
@@ -529,14 +529,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("element_at", index)
 
     def element_at_or_default(self, index: int, default: D) -> ParallelFlow[T_co | D]:
-        """The item at `index`, or `default` if there is none.
+        """The item at `index`, counted from 0, or `default` if there is no such item.
 
         In each rail; see `Flow.element_at_or_default`.
         """
         return self._each("element_at_or_default", index, default)
 
     def end_with(self, *items: D) -> ParallelFlow[T_co | D]:
-        """The items of this flow, then `items` if it completes.
+        """The items of this flow; if it completes, then the given `items`.
 
         In each rail; see `Flow.end_with`.
         """
@@ -571,7 +571,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     @overload
     def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> ParallelFlow[T_co]: ...
     def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> ParallelFlow[Any]:
-        """The items for which ``predicate(item, index)`` is true, counted from 0.
+        """The items for which ``predicate(item, index)`` is true; the index counts from 0.
 
         In each rail; see `Flow.filter_indexed`.
         """
@@ -605,7 +605,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("first_or_default", default)
 
     def first_or_error(self) -> ParallelFlow[T_co]:
-        """The first item; then the upstream is cancelled. A NoItemError without one.
+        """The first item; then the upstream is cancelled. Fails with a NoItemError without one.
 
         In each rail; see `Flow.first_or_error`.
         """
@@ -628,7 +628,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def flat_map_iterable(self, mapper: Callable[[T_co], Iterable[R]]) -> ParallelFlow[R]:
-        """The items of ``mapper(item)``, one iterable after the other, each only as far as needed.
+        """The items of ``mapper(item)``, one iterable after the other, each read as far as needed.
 
         In each rail; see `Flow.flat_map_iterable`.
         """
@@ -721,35 +721,35 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def handle(self, handler: Callable[[T_co, SingleSink[R]], object]) -> ParallelFlow[R]:
-        """Map, filter, complete and fail in one function: `handler` calls a sink.
+        """Map, filter, complete and fail in one function: `handler` gets an item and a sink.
 
         In each rail; see `Flow.handle`.
         """
         return self._each("handle", handler)
 
     def ignore_elements(self) -> ParallelFlow[T_co]:
-        """No item, only the end of the flow. Everything is requested of the upstream.
+        """No item, only the end of the flow. All items are requested of the upstream.
 
         In each rail; see `Flow.ignore_elements`.
         """
         return self._each("ignore_elements")
 
     def is_empty(self) -> ParallelFlow[bool]:
-        """One item: whether there is no item; it comes with the first item.
+        """One item: True if the flow has no item. False is sent with the first item.
 
         In each rail; see `Flow.is_empty`.
         """
         return self._each("is_empty")
 
     def last_or_default(self, default: D) -> ParallelFlow[T_co | D]:
-        """The last item, or `default` if there is none, when the flow has completed.
+        """The last item, or `default` if there is none, when the upstream has completed.
 
         In each rail; see `Flow.last_or_default`.
         """
         return self._each("last_or_default", default)
 
     def last_or_error(self) -> ParallelFlow[T_co]:
-        """The last item, when the flow has completed. A NoItemError if there is none.
+        """The last item, when the upstream has completed. Fails with a NoItemError without one.
 
         In each rail; see `Flow.last_or_error`.
         """
@@ -758,7 +758,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def log(
         self, name: str = "flow", *, logger: str = "flow", level: int = logging.INFO
     ) -> ParallelFlow[T_co]:
-        """Log each signal that passes here.
+        """Log each signal that passes this operator.
 
         In each rail; see `Flow.log`.
         """
@@ -857,14 +857,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def map_indexed(self, mapper: Callable[[T_co, int], R]) -> ParallelFlow[R]:
-        """The result of ``mapper(item, index)`` for each item, counted from 0.
+        """The result of ``mapper(item, index)`` for each item; the index counts from 0.
 
         In each rail; see `Flow.map_indexed`.
         """
         return self._each("map_indexed", mapper)
 
     def map_optional(self, mapper: Callable[[T_co], R | None]) -> ParallelFlow[R]:
-        """The result of ``mapper(item)`` for each item; the item is left out if that is None.
+        """The result of ``mapper(item)`` for each item; if the result is None, there is no item.
 
         In each rail; see `Flow.map_optional`.
         """
@@ -891,7 +891,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     @overload
     def max(self, key: Callable[[T_co], Comparable]) -> ParallelFlow[T_co]: ...
     def max(self, key: Callable[[Any], Any] | None = None) -> ParallelFlow[Any]:
-        """One item: the greatest, and the first of equal ones. No item, if there are none.
+        """One item: the greatest; of equal ones, the first. No item, if the flow has none.
 
         In each rail; see `Flow.max`.
         """
@@ -917,14 +917,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     @overload
     def min(self, key: Callable[[T_co], Comparable]) -> ParallelFlow[T_co]: ...
     def min(self, key: Callable[[Any], Any] | None = None) -> ParallelFlow[Any]:
-        """One item: the least, and the first of equal ones. No item, if there are none.
+        """One item: the least; of equal ones, the first. No item, if the flow has none.
 
         In each rail; see `Flow.min`.
         """
         return self._each("min", key)
 
     def name(self, name: str) -> ParallelFlow[T_co]:
-        """Give the flow above a name, for `flow explain`, statistics and notes on errors.
+        """Name the flow up to this point; `flow explain`, statistics and notes on errors show it.
 
         In each rail; see `Flow.name`.
         """
@@ -990,7 +990,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("on_backpressure_reduce", reducer)
 
     def on_error_complete(self, when: ErrorFilter = Exception) -> ParallelFlow[T_co]:
-        """If the flow fails, completion instead of the error.
+        """Complete instead of failing with an error.
 
         In each rail; see `Flow.on_error_complete`.
         """
@@ -999,7 +999,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def on_error_map(
         self, mapper: Callable[[BaseException], BaseException], when: ErrorFilter = Exception
     ) -> ParallelFlow[T_co]:
-        """If the flow fails, another error, whose cause is the first one.
+        """Fail with another error, whose cause is the error with which the flow fails.
 
         In each rail; see `Flow.on_error_map`.
         """
@@ -1017,14 +1017,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("on_error_resume", fallback, when)
 
     def on_error_return(self, item: D, when: ErrorFilter = Exception) -> ParallelFlow[T_co | D]:
-        """If the flow fails, one last `item` and completion instead of the error.
+        """Send `item` and complete, if the flow fails.
 
         In each rail; see `Flow.on_error_return`.
         """
         return self._each("on_error_return", item, when)
 
     def pairwise(self) -> ParallelFlow[tuple[T_co, T_co]]:
-        """Each item from the second on, with the one before.
+        """Pairs of neighbours: from the second item on, each item with the one before it.
 
         In each rail; see `Flow.pairwise`.
         """
@@ -1060,7 +1060,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         accumulator: Callable[[Any, Any], Any],
         value: Callable[[Any], Any] | None = None,
     ) -> ParallelFlow[tuple[Any, Any]]:
-        """For each key one pair: the key, and its items, accumulated.
+        """One pair for each key: the key, and its items, accumulated.
 
         In each rail; see `Flow.reduce_by_key`.
         """
@@ -1109,14 +1109,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("session_window", gap, limit=limit, clock=clock)
 
     def single_or_default(self, default: D) -> ParallelFlow[T_co | D]:
-        """The only item, or `default` if there is none, when the flow has completed.
+        """The only item, or `default` if there is none, when the upstream has completed.
 
         In each rail; see `Flow.single_or_default`.
         """
         return self._each("single_or_default", default)
 
     def single_or_error(self) -> ParallelFlow[T_co]:
-        """The only item, when the flow has completed.
+        """The only item, when the upstream has completed.
 
         In each rail; see `Flow.single_or_error`.
         """
@@ -1162,7 +1162,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("skip_until_with_time", time, clock=clock)
 
     def skip_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[T_co]:
-        """Items from the first on for which `predicate` is false.
+        """All items from the first one on for which `predicate` is false.
 
         In each rail; see `Flow.skip_while`.
         """
@@ -1187,14 +1187,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("slice", start, stop, step)
 
     def sliding(self, size: int, step: int = 1) -> ParallelFlow[list[T_co]]:
-        """Lists of `size` neighbours each, which overlap: each begins `step` items after the last.
+        """Lists of `size` neighbours, which overlap: each begins `step` items after the one before.
 
         In each rail; see `Flow.sliding`.
         """
         return self._each("sliding", size, step)
 
     def some(self, predicate: Callable[[T_co], object]) -> ParallelFlow[bool]:
-        """One item: whether `predicate` is true for an item.
+        """One item: True if `predicate` is true for at least one item, and False otherwise.
 
         In each rail; see `Flow.some`.
         """
@@ -1209,7 +1209,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def sort(
         self, key: Callable[[Any], Any] | None = None, *, reverse: bool = False
     ) -> ParallelFlow[Any]:
-        """All items in order, when the flow has completed; stable. Memory grows with the flow.
+        """All items in order, when the upstream has completed; stable. Memory grows with the flow.
 
         In each rail; see `Flow.sort`.
         """
@@ -1225,7 +1225,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("starmap", function)
 
     def start_with(self, *items: D) -> ParallelFlow[T_co | D]:
-        """`items`, then those of this flow.
+        """The given `items`, then those of this flow.
 
         In each rail; see `Flow.start_with`.
         """
@@ -1238,7 +1238,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     @overload
     def sum(self: RailMethods[N], start: N) -> ParallelFlow[N]: ...
     def sum(self, start: Any = 0) -> ParallelFlow[Any]:
-        """One item: all items added up; `start` alone, if there are none.
+        """One item: all items added up; only `start`, if there are no items.
 
         In each rail; see `Flow.sum`.
         """
@@ -1277,7 +1277,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("switch_on_first", transformer)
 
     def tag(self, key: str, value: str) -> ParallelFlow[T_co]:
-        """Give the flow above a tag, for `flow explain` and statistics.
+        """Tag the flow up to this point; `flow explain` and statistics show the tag.
 
         In each rail; see `Flow.tag`.
         """
@@ -1291,7 +1291,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("take", count)
 
     def take_last(self, count: int) -> ParallelFlow[T_co]:
-        """The last `count` items, when the flow has completed. Everything is requested.
+        """The last `count` items, when the upstream has completed. All items are requested of it.
 
         In each rail; see `Flow.take_last`.
         """
@@ -1307,7 +1307,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("take_last_with_time", duration, max_items=max_items, clock=clock)
 
     def take_until(self, predicate: Callable[[T_co], object] | Shutdown) -> ParallelFlow[T_co]:
-        """Items up to and with the first for which `predicate` is true; or until a shutdown begins.
+        """The items up to the first for which `predicate` is true, with it; or until a shutdown.
 
         In each rail; see `Flow.take_until`.
         """
@@ -1336,7 +1336,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     @overload
     def take_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[T_co]: ...
     def take_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[Any]:
-        """Items up to but without the first for which `predicate` is false.
+        """The items before the first one for which `predicate` is false.
 
         In each rail; see `Flow.take_while`.
         """
@@ -1420,7 +1420,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def to_dict(
         self, key: Callable[[T_co], Any], value: Callable[[T_co], Any] | None = None
     ) -> ParallelFlow[dict[Any, Any]]:
-        """One item: a dict of all items. Of items with the same key the last one counts.
+        """One item: a dict of all items. If several items have the same key, the last one counts.
 
         In each rail; see `Flow.to_dict`.
         """
@@ -1449,7 +1449,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("to_multidict", key, value)
 
     def to_set(self) -> ParallelFlow[set[T_co]]:
-        """One item: the set of all items, which must be hashable. Memory grows with it.
+        """One item: the set of all items, which must be hashable. Memory grows with the set.
 
         In each rail; see `Flow.to_set`.
         """
