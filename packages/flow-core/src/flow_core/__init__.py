@@ -262,7 +262,8 @@ _PLACES = {
         "zip",
     ),
 }
-"""Loaded when first used, unlike errors: an `except` may name one at the very end."""
+"""Names that are loaded when they are first used; errors are not: an `except` may name one at the
+very end."""
 
 _MODULES = (
     "boundaries",

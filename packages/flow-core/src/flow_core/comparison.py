@@ -1,6 +1,7 @@
-"""A predicate that is data: an item, or a part of it, compared with a value.
+"""A predicate as data: it compares an item, or a part of the item, with a value.
 
-Pipelines use it. It is in the core because the workers of a cluster have only that.
+Pipelines use it. It is in the core, because a cluster's workers have no other package of the
+library.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ _ORDERED: Final = frozenset({"less_than", "at_most", "greater_than", "at_least"}
 @final
 @dataclass(frozen=True)
 class Comparison:
-    """A predicate: an item, or a part of it, compared with a value.
+    """A predicate that compares an item, or a part of it, with a value.
 
-    None is neither less nor greater than anything: an empty field passes no comparison of order.
+    None is neither less nor greater than anything: an empty field fails each comparison by order.
 
     Args:
         relation: a name in `RELATIONS`, such as ``at_least``.
         value: the value to compare with.
-        part: returns the part of the item to compare; None for the item itself.
+        part: returns the part of the item to compare; None to compare the item itself.
         part_name: the name of that part, for messages.
     """
 
@@ -55,7 +56,7 @@ class Comparison:
     part_name: str = ""
 
     def __call__(self, item: object) -> bool:
-        """Return whether `item` passes."""
+        """Return True if `item` passes the comparison."""
         found = item if self.part is None else self.part(item)
         if found is None and self.relation in _ORDERED:
             return False

@@ -17,15 +17,16 @@ __all__ = ["Counter", "Display", "Outcome", "counting"]
 
 
 class Counter:
-    """A count: one thread raises it, and that of a display reads it now and then.
+    """A count: one thread increases it, and the thread of a display reads it now and then.
 
     Attributes:
-        count: the count so far.
+        count: how many there are so far.
         total: the expected count; None if it is not known. It may change.
         unit: the name of what is counted, in the plural.
-        note: a text that stands behind the count; it may change.
-        shown: whether a display shows it.
-        stopped: whether it was asked to end early, so that an error that ends it is not a failure.
+        note: a text that is shown behind the count; it may change.
+        shown: whether a display shows this count.
+        stopped: whether the count was asked to end early; an error that ends it is not a failure
+            then.
     """
 
     __slots__ = ("count", "note", "shown", "stopped", "total", "unit")
@@ -39,7 +40,7 @@ class Counter:
 
 
 class Outcome(enum.Enum):
-    """The way in which a count has ended."""
+    """The ways in which a count can end."""
 
     DONE = "done"
     FAILED = "failed"
@@ -50,29 +51,30 @@ class Outcome(enum.Enum):
 class Display(Protocol):
     """Shows people what a flow is, and its progress: on a terminal, in a notebook.
 
-    flow-cli brings one. A package registers its own as a `flow_core.plugins.DisplaySpec`.
+    flow-cli has one. Another package registers its own display as a
+    `flow_core.plugins.DisplaySpec`.
     """
 
     @abstractmethod
     def add(self, counter: Counter, label: str) -> None:
-        """Show a count until it ends, and set its ``shown``.
+        """Show `counter` until it ends, and set its attribute ``shown``.
 
-        Do nothing where no person would see it.
+        Do nothing if no person would see it.
 
-        Thread: any, as for `end`.
+        Thread: any; `end` may also be called in any thread.
 
         Args:
-            counter: the count, which continues.
+            counter: the count; it continues while it is shown.
             label: the name of the count.
         """
 
     @abstractmethod
     def end(self, counter: Counter, outcome: Outcome) -> None:
-        """Show the last count, and then nothing more of it. Idempotent.
+        """Show the count for the last time. Further calls have no effect.
 
         Args:
             counter: the count; it may be one that is not shown.
-            outcome: the way in which it has ended.
+            outcome: how the count has ended.
         """
 
     @abstractmethod
@@ -90,7 +92,7 @@ class Display(Protocol):
 def counting(
     label: str, total: int | None = None, *, unit: str = "rows"
 ) -> Generator[Counter, None, None]:
-    """Show a count that a ``with`` block raises, if there is a display.
+    """Show a count that a ``with`` block increases, if there is a display.
 
     >>> with counting("rows") as rows:
     ...     for row in "abc":
@@ -98,12 +100,12 @@ def counting(
     >>> rows.count
     3
 
-    The display of flow-cli is a bar with the count and its speed, on a terminal or below a
-    notebook's cell. `flow_cli.progress.progress` counts the items of a flow.
+    The display of flow-cli is a bar with the count and the speed, on a terminal or below a
+    notebook's cell. To count the items of a flow, use `flow_cli.progress.progress`.
 
     Args:
         label: the name of the count.
-        total: how many are expected; None if it is not known.
+        total: the expected count; None if it is not known.
         unit: the name of what is counted, in the plural.
     """
     counter = Counter(total, unit)

@@ -7,13 +7,13 @@ from typing import Final
 __all__ = ["UNBOUNDED", "add_demand", "bad_request", "check_prefetch", "replenish_limit"]
 
 UNBOUNDED: Final = 2**63 - 1
-"""The demand that never runs out (§3.17); sums are capped here."""
+"""The demand that never runs out (§3.17); greater sums are cut to this number."""
 
 DEFAULT_PREFETCH: Final = 128
 
 
 def add_demand(outstanding: int, n: int) -> int:
-    """Return the sum of both, at most `UNBOUNDED`; Python's ints never overflow.
+    """Return the sum of the two, but at most `UNBOUNDED`; Python's ints never overflow.
 
     Args:
         outstanding: items that were requested and have not come yet.
@@ -23,7 +23,7 @@ def add_demand(outstanding: int, n: int) -> int:
 
 
 def bad_request(n: int) -> ValueError | None:
-    """Return the error to signal for ``request(n)``, or None if `n` is a demand.
+    """Return the error to signal for ``request(n)``; None if `n` is a valid demand.
 
     Raises:
         TypeError: if `n` is not an int.
@@ -38,11 +38,11 @@ def bad_request(n: int) -> ValueError | None:
 
 
 def check_prefetch(prefetch: int, name: str = "prefetch") -> int:
-    """Return `prefetch` itself, if it is an int of at least 1.
+    """Return `prefetch` itself, after checking that it is an int of at least 1.
 
     Args:
         prefetch: a number of items.
-        name: the name of the parameter, for the message.
+        name: the name of the parameter, for the error's message.
 
     Raises:
         TypeError: if `prefetch` is not an int.

@@ -1,4 +1,4 @@
-"""Engines: they run a flow in this process, or where an installed engine moves its source."""
+"""Engines: they run a flow in this process, or at a place to which they move its source."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ __all__ = ["OPTIONS", "Engine", "EngineOptions", "LocalEngine", "local_engine"]
 T = TypeVar("T")
 
 OPTIONS: Final = ("master", "remote", "spool")
-"""The options of `EngineOptions` that an engine may support; all support the name and `brief`."""
+"""The options of `EngineOptions` that an engine need not support; every engine supports `name` and
+`brief`."""
 
 
 @final
 @dataclass(frozen=True)
 class EngineOptions:
-    """The user's options for an engine; an engine never gets an option that it does not support.
+    """The user's options for an engine. An engine never gets an option that it does not support.
 
     Args:
         master: the address of a cluster's master, for example ``local[*]``.
         remote: the address of a server that keeps the session, for example ``sc://host:15002``.
-        spool: a folder or address that this process and the cluster can reach, for data that is
-            sent there.
-        name: the name of the job in the cluster's own tools.
-        brief: whether the job is small, so that a fast start matters more than a fast run.
+        spool: a folder or address that both this process and the cluster can reach, through which
+            data is sent to the cluster.
+        name: the name that the cluster's own tools show for the job.
+        brief: whether the job is small: a fast start then matters more than a fast run.
     """
 
     master: str | None = None
@@ -42,9 +43,9 @@ class EngineOptions:
 
 
 class Engine(Protocol):
-    """A place that flows can be moved to, with an open session if it needs one.
+    """A place that flows can be moved to; its session, if it needs one, is open.
 
-    A program that takes one runs unchanged on each of them:
+    A program that takes an engine as an argument runs unchanged on each of them:
 
     >>> import flow_core as flow
     >>> def squares(engine: Engine) -> Flow[int]:
@@ -57,16 +58,16 @@ class Engine(Protocol):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name for ``flow run --on``."""
+        """The name of the engine, for ``flow run --on``."""
 
     @property
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
-        """Facts about the session for a user, such as its master and version."""
+        """Facts about the session for the user, such as the cluster's master and version."""
 
     @abstractmethod
     def place(self, flow: Flow[T], /) -> Flow[T]:
-        """Return the same flow, with its first source and the stages that can follow it here."""
+        """Return the same flow, with its first source and the stages that can follow moved here."""
 
 
 @final
@@ -83,7 +84,7 @@ class LocalEngine(Engine):
     @property
     @override
     def facts(self) -> Mapping[str, str]:
-        """Return no facts."""
+        """Return an empty mapping: there is no session."""
         return {}
 
     @override
@@ -97,6 +98,6 @@ def local_engine(options: EngineOptions | None = None) -> Generator[Engine, None
     """Return the engine ``local``, which has no session to open or close.
 
     Args:
-        options: as for every engine; it supports none of them.
+        options: the user's options; this engine needs none of them.
     """
     yield LocalEngine()

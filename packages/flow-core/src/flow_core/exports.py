@@ -1,4 +1,4 @@
-"""The exports of a package, which are loaded when they are first used."""
+"""The exports of a package, each loaded when it is first used."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def exported(
 
     Args:
         owner: the name of the package.
-        places: the names that it exports, by the modules that have them. A module of the package
-            begins with a dot.
-        modules: its modules that are attributes of it before they were imported.
+        places: the exported names, under the modules that have them. The name of a module within
+            the package begins with a dot.
+        modules: modules of the package that are attributes of it even before they are imported.
     """
     where = {name: module for module, names in places.items() for name in names}
     where |= {name: f".{name}" for name in modules}

@@ -673,8 +673,9 @@ class Flow(
                 each item is requested when the loop needs it.
 
         Raises:
-            BlockingInEventLoopError: raised by the iterator in the thread of a running event loop or of
-                all timers: when it has to wait there, or when another thread has sent it a signal.
+            BlockingInEventLoopError: raised by the iterator in the thread of a running event loop
+                or of all timers: when it has to wait there, or when another thread has sent it a
+                signal.
         """
         if prefetch is not None:
             check_prefetch(prefetch)

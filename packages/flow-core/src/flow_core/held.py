@@ -1,4 +1,4 @@
-"""In debug mode: reports the part of a flow that has held its event loop for long."""
+"""In debug mode: reports which part of a flow has held its event loop for a long time."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _log: Final = logging.getLogger("flow")
 
 
 async def watched(awaited: Awaitable[T], label: str) -> T:
-    """Await something, and log a warning of each of its steps that holds the loop for long.
+    """Await something, and log a warning for each step that holds the loop for a long time.
 
-    That is for more than ``loop.slow_callback_duration``, which is 0.1 seconds unless it is set.
+    A long time is more than ``loop.slow_callback_duration``, which is 0.1 seconds unless it is set.
 
     Args:
         awaited: a coroutine, or another awaitable.
@@ -61,7 +61,7 @@ def _steps(awaited: Awaitable[T], label: str) -> Generator[Any, Any, T]:
 
 
 def watched_items(items: Iterator[T], label: str) -> Iterator[T]:
-    """Yield items that an event loop pulls, with a warning of each that holds the loop for long.
+    """Yield items that an event loop pulls; log a warning for each that holds the loop for long.
 
     Args:
         items: the items.

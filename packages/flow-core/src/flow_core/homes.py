@@ -1,4 +1,4 @@
-"""The home of a subscription: the event loop that runs it, or else that of the library."""
+"""The home of a subscription: the event loop in which it runs, or else the library's own loop."""
 
 from __future__ import annotations
 
@@ -34,40 +34,41 @@ __all__ = [
 ]
 
 _CLEAN_UP_S: Final = 3.0
-"""The time that tasks have to end when the process does, in seconds."""
+"""The time that tasks may take to end when the process ends, in seconds."""
 
 _LAST: Final = ("shutdown_asyncgens", "shutdown_default_executor")
-"""The coroutines that a loop still runs when its tasks are cancelled."""
+"""The coroutines that a loop still runs after its tasks were cancelled."""
 
 _BLOCKED_S: Final = 1.0
-"""The time that the process then waits for the loop itself, in seconds."""
+"""The time that the process waits for the loop itself after that, in seconds."""
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the loop that runs in this thread, if there is one.
+    """Return the event loop that runs in this thread; None if there is none.
 
-    None where asyncio is not loaded.
+    It is None, too, if asyncio is not loaded.
     """
     return asyncio._get_running_loop() if "asyncio.events" in modules else None
 
 
 turns: Final[set[asyncio.AbstractEventLoop]] = set()
-"""Loops that are running a callback which has added them here, and removes them again."""
+"""Event loops that are running a callback of this library right now: the callback adds its loop at
+its begin and removes it at its end."""
 
 
 @final
 class Home:
     """The event loop that a subscription belongs to, whichever thread signals.
 
-    A subscriber has the home of the code that subscribed it, and operators hand it on to their
-    sources, even if they subscribe to those later, on another thread. Operators that wait, or run
-    coroutines, use it.
+    A subscriber has the home of the code that has subscribed it. Operators pass this home on to
+    their sources, even if they subscribe to those later and on another thread. Operators that wait,
+    or run coroutines, use it.
 
     Args:
-        loop: the loop that ran in the thread that subscribed.
+        loop: the loop that ran in the subscribing thread.
         context: the subscriber's context; None for the current one.
-        made: the task that subscribed, if it is known.
-        tasks: the tasks that run in the loop for the flow; None for none.
+        made: the task that has subscribed, if it is known.
+        tasks: the tasks that run in the loop for the flow; None if there are none yet.
     """
 
     __slots__ = ("_made", "context", "loop", "tasks")
@@ -83,19 +84,20 @@ class Home:
         self._made: Callable[[], asyncio.Task[Any] | None] = _nobody if made is None else ref(made)
         self.context: Final = copy_context() if context is None else context
         self.tasks: Final = set[asyncio.Task[Any]]() if tasks is None else tasks
-        """The tasks that run in the loop for the flow, added and removed there."""
+        """The tasks that run in the loop for the flow. They are added and removed in the loop's
+        thread."""
 
     if sys.version_info >= (3, 14):
 
         def add(self, task: asyncio.Task[Any], /) -> None:
-            """Add `task`; tools that show tasks then show that the subscriber waits for it."""
+            """Add `task`. Tools that show tasks then show that the subscriber waits for it."""
             self.tasks.add(task)
             made = self._made()
             if made is not None and not made.done():
                 asyncio.future_add_to_awaited_by(task, made)
 
         def discard(self, task: asyncio.Task[Any], /) -> None:
-            """Remove it; tools no longer show that the subscriber waits for it."""
+            """Remove `task`. Tools no longer show that the subscriber waits for it."""
             self.tasks.discard(task)
             made = self._made()
             if made is not None:
@@ -110,18 +112,18 @@ class Home:
 
         @property
         def discard(self) -> Callable[[asyncio.Task[Any]], None]:
-            """The function that removes one."""
+            """The function that removes a task."""
             return self.tasks.discard
 
     def within(self, context: Context) -> Home:
-        """Return the same home for code that runs in another context."""
+        """Return the same home, for code that runs in another context."""
         return Home(self.loop, context, self._made(), self.tasks)
 
     @property
     def forsaken(self) -> bool:
-        """True if the loop is closed, or cancels all tasks, as ``asyncio.run`` does at its end.
+        """True if the loop is closed, or cancels all its tasks, as ``asyncio.run`` does at its end.
 
-        Then nothing may begin again. All tasks are looked at only if there is a reason.
+        Nothing may begin again then. This looks at all tasks only if there is a reason.
         """
         if self.loop.is_closed():
             return True
@@ -135,10 +137,11 @@ class Home:
         )
 
     async def ended(self) -> None:
-        """Wait until all tasks have ended, as code that runs a flow does at its end.
+        """Wait until all tasks have ended, which code that runs a flow does at its end.
 
         Raises:
-            CancelledError: if the waiting task was cancelled meanwhile; after that.
+            CancelledError: if the waiting task was cancelled meanwhile; raised after the tasks have
+                ended.
         """
         interrupted: asyncio.CancelledError | None = None
         own = asyncio.current_task()
@@ -155,22 +158,23 @@ class Home:
 
 
 def _nobody() -> None:
-    """Return None: no task is known."""
+    """Return None: the task that has subscribed is not known."""
 
 
 def in_turn(loop: asyncio.AbstractEventLoop) -> bool:
-    """Return whether `loop` runs a task, or a callback of `turns`, in this thread.
+    """Return whether `loop` runs, in this thread, a task or one of the callbacks of `turns`.
 
-    Only then the next step there needs no `call_soon_threadsafe`, which writes to a pipe: elsewhere
-    a finaliser or a signal handler may run as the loop is about to sleep.
+    Only if it does, the next step in the loop needs no `call_soon_threadsafe`, which writes to a
+    pipe. Otherwise, this may be a finaliser or a signal handler that runs while the loop is about
+    to sleep.
     """
     return running_loop() is loop and (loop in turns or asyncio.current_task(loop) is not None)
 
 
 def current_home() -> Home | None:
-    """Return a home in the loop that runs in this thread; None if none does.
+    """Return a home in the loop that runs in this thread; None if no loop runs.
 
-    The library's loop is a home only for a coroutine that runs there and subscribes.
+    The library's own loop is a home only for a coroutine that runs in it and subscribes.
     """
     loop = running_loop()
     if loop is None:
@@ -185,8 +189,8 @@ def current_home() -> Home | None:
 def library_loop() -> asyncio.AbstractEventLoop:
     """Return the loop for coroutines of flows without a home: one per process, in a daemon thread.
 
-    It is made when it is first needed, and ends with the process: its tasks are cancelled, and have
-    3 seconds to end. A forked child makes its own.
+    The loop is made when it is first needed, and ends with the process: its tasks are then
+    cancelled, and have 3 seconds to end. A forked child makes its own loop.
 
     Raises:
         RuntimeError: if the process is about to end.
@@ -206,10 +210,10 @@ def library_loop() -> asyncio.AbstractEventLoop:
 
 
 def task_context(home: Home | None) -> Context:
-    """Return the context for tasks of a subscription that is made here.
+    """Return the context for the tasks of a subscription that this thread makes.
 
-    It is the current one, except for a thread that subscribes on behalf of a loop: then it is that
-    of the code that runs the flow.
+    It is the current context, except in a thread that subscribes on behalf of a loop: there it is
+    the context of the code that runs the flow.
 
     Args:
         home: the home of the flow.
@@ -220,13 +224,13 @@ def task_context(home: Home | None) -> Context:
 
 
 def home_loop(home: Home | None) -> asyncio.AbstractEventLoop:
-    """Return the loop for the coroutines of a flow: that of its home, or else the library's."""
+    """Return the loop for a flow's coroutines: that of its home, or else the library's own."""
     return library_loop() if home is None else home.loop
 
 
 @final
 class _Library(threading.Thread):
-    """The thread of the library's loop."""
+    """The thread of the library's own loop."""
 
     def __init__(self) -> None:
         super().__init__(name="flow-loop", daemon=True)
@@ -234,7 +238,7 @@ class _Library(threading.Thread):
         self.ends = False
         """True when the process is ending."""
         self.left = 0
-        """The number of tasks that did not end."""
+        """The number of tasks that have not ended in time."""
 
     @override
     def start(self) -> None:
@@ -291,11 +295,12 @@ class _Library(threading.Thread):
 
 _ONE: Final = 0
 _library: Final[dict[int, _Library]] = {}
-"""The thread of this process, if it was needed. A dict, whose `setdefault` needs no lock."""
+"""The thread of this process, if it was needed. It is in a dict, because `setdefault` needs no
+lock."""
 
 _kept: Final[list[_Library]] = []
-"""The threads of processes that this one was forked from. Closing their loops would take the epoll
-object, which parent and child share, from the parent."""
+"""The threads of the processes from which this one was forked. Closing their loops would take the
+epoll object, which parent and child share, from the parent."""
 
 
 def _forked() -> None:

@@ -1,6 +1,7 @@
-"""Imports at the first use: of higher modules of this package, and of slow ones of Python.
+"""Imports at the first use: of modules that depend on many others, and of slow ones of Python.
 
-`flow_core` sets how to import the higher ones when it is imported, before any of its modules is.
+When `flow_core` is imported, it first sets how to import the dependent modules, before any module
+of it is imported.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["fill_in", "hints", "later", "plugin_host"]
 
 hints: Callable[[], ModuleType]
-"""Returns `flow_core.hints`, which knows all names of the library."""
+"""Returns the module `flow_core.hints`, which knows all names of the library."""
 
 plugin_host: Callable[[], PluginHost]
 """See `flow_core.plugins.plugin_host`."""
 
 
 def fill_in(to_hints: Callable[[], ModuleType], to_plugins: Callable[[], PluginHost]) -> None:
-    """Set how the functions above import their modules.
+    """Set how the two functions above import their modules.
 
     Args:
-        to_hints: imports `hints`, and returns it.
-        to_plugins: imports the host of the plugins, and returns it.
+        to_hints: imports the module `hints`, and returns it.
+        to_plugins: imports the plugins' module, and returns its host.
     """
     global hints, plugin_host
     hints, plugin_host = to_hints, to_plugins
@@ -35,18 +36,19 @@ def fill_in(to_hints: Callable[[], ModuleType], to_plugins: Callable[[], PluginH
 
 # Any: the type that `globals` returns.
 def later(name: str, namespace: dict[str, Any]) -> ModuleType:
-    """Return a module that imports itself, and replaces the variable, when a name in it is used.
+    """Return a stand-in for a module, which imports the module when one of its names is used.
 
     Args:
-        name: the name of the module, and of the variable.
-        namespace: the variables.
+        name: the name of the module, and of the variable; the module then replaces the stand-in in
+            the variable.
+        namespace: the global variables of the importing module.
     """
     return _Later(name, namespace)
 
 
 @final
 class _Later(ModuleType):
-    """The module that `later` returns."""
+    """The stand-in that `later` returns."""
 
     def __init__(self, name: str, namespace: dict[str, Any]) -> None:
         super().__init__(name)

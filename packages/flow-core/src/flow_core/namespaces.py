@@ -1,4 +1,4 @@
-"""Methods of your own package, under its name: ``flow.acme.smooth()``."""
+"""Methods of your own package, under a name on each flow: ``flow.acme.smooth()``."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def register_namespace(name: str) -> Callable[[N], N]:
     >>> list(flow.range(2).pipe(Docs).twice())
     [0, 0, 1, 1]
 
-    The second form is for type checkers, which cannot know what was registered. The module of the
-    class registers it, when it is imported.
+    The second form in the example is for type checkers, which cannot know what was registered. The
+    class is registered when its module is imported.
 
     Args:
-        name: a lower-case name that a `Flow` does not have; usually that of the package.
+        name: a lower-case name that is not an attribute of `Flow`; usually the name of the package.
 
     Returns:
-        A decorator for the class, which is called with the flow.
+        A decorator for the class. The class is called with the flow.
 
     Raises:
-        ValueError: if a flow has the name already, or it is not a valid name.
-        FlowError: if another class is registered under it.
+        ValueError: if `Flow` has an attribute `name` already, or if `name` is not a valid name.
+        FlowError: if another class is registered under `name`.
     """
     if not name.isidentifier() or name.startswith("_") or name != name.lower():
         raise ValueError(f"{name!r} is not a namespace: take a lower-case word, such as 'acme'")

@@ -1,4 +1,4 @@
-"""Signals as items: `Flow.materialize` gives them and `Flow.dematerialize` takes them."""
+"""Signals as items: `Flow.materialize` makes them, and `Flow.dematerialize` takes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T_co = TypeVar("T_co", covariant=True)
 @final
 @dataclass(frozen=True, slots=True)
 class OnNext(Generic[T_co]):
-    """An item came.
+    """The flow has sent an item.
 
     Args:
         item: the item.
@@ -25,7 +25,7 @@ class OnNext(Generic[T_co]):
 @final
 @dataclass(frozen=True, slots=True)
 class OnError:
-    """The flow failed.
+    """The flow has failed.
 
     Args:
         error: the error.
@@ -37,7 +37,7 @@ class OnError:
 @final
 @dataclass(frozen=True, slots=True)
 class OnComplete:
-    """The flow completed."""
+    """The flow has completed."""
 
 
 Notification: TypeAlias = OnNext[T_co] | OnError | OnComplete

@@ -1,4 +1,4 @@
-"""`Operator`: the argument of `Flow.pipe`."""
+"""`Operator`: what `Flow.pipe` takes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 @final
 class Operator(Generic[In_contra, Result_co]):
-    """A step that a flow is piped into, and its result: another flow, a connectable, a DataFrame.
+    """A step that a flow is piped into; its result is a flow, a connectable or a DataFrame.
 
-    Third parties write a plain function that returns one:
+    To write an operator of your own, write a plain function that returns one:
 
     >>> from flow_core import Flow, Operator
     >>> def doubled() -> Operator[int, Flow[int]]:
@@ -31,10 +31,10 @@ class Operator(Generic[In_contra, Result_co]):
     Args:
         name: the operator's name in messages and in `flow explain`.
         apply: returns the result for a flow.
-        detail: its arguments, for messages.
-        moves: whether it decides in which thread the rest runs, as ``observe_on`` does. Functions
-            that are given to `Flow.subscribe` are called there then; otherwise, in an event loop,
-            they are called in that loop.
+        detail: the arguments of the operator, for messages.
+        moves: whether the operator decides in which thread the rest of the flow runs, as
+            ``observe_on`` does. If so, functions that are given to `Flow.subscribe` are called in
+            that thread; otherwise, in an event loop, they are called in the loop.
     """
 
     __slots__ = ("_apply", "detail", "moves", "name")

@@ -1,7 +1,7 @@
 """Functions that make operators for `Flow.pipe` and are not methods of `Flow`.
 
-`stage` makes one of your own stage, `lift` one of a function of subscribers; `serialize` comes with
-the core.
+`stage` makes an operator of your own stage, `lift` makes one of a function of subscribers;
+`serialize` is an operator of the core.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 def stage(made: Stage[T, R]) -> Operator[T, Flow[R]]:
-    """Return `made` as an operator: the last line of a user-defined stage's factory.
+    """Return the stage `made` as an operator; the last line of a factory for your own stage.
 
     >>> import flow_core as flow
     >>> EVERY = flow.Template(

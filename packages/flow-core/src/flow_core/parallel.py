@@ -29,14 +29,15 @@ R = TypeVar("R")
 
 
 class ParallelFlow(RailMethods[T_co], Generic[T_co]):
-    """A flow whose items are dealt out to rails; made by `Flow.parallel`. Immutable.
+    """A flow whose items are dealt out to rails, as made by `Flow.parallel`. Immutable.
 
-    Its operators are put into every rail; `sequential`, `sorted` and `reduce` make one flow of the
-    rails again. Neighbouring synchronous operators of a rail are compiled into one loop, like those
+    Its operators are put into every rail; `sequential`, `sorted` and `reduce` make the rails one
+    flow again. Neighbouring synchronous operators of a rail are compiled into one loop, like those
     of a `Flow`.
 
-    A rail has to start as soon as it is subscribed to, and once: operators that subscribe to their
-    upstream later or again, such as `retry`, come before `Flow.parallel` or behind `sequential`.
+    A rail has to start as soon as it is subscribed to, and only once. Operators that subscribe to
+    their upstream later or several times, such as `retry`, belong before `Flow.parallel` or behind
+    `sequential`.
     """
 
     __slots__ = ()
@@ -44,7 +45,7 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
     if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
 
         def __getattr__(self, name: str) -> object:
-            """Say what is missing, and where it is."""
+            """Raise an error that says what is missing, and where to find it."""
             no_such_name("ParallelFlow", name)
 
     @property
@@ -62,21 +63,22 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         [0.0, 0.5, 1.0]
 
         Args:
-            operator: has to subscribe to its upstream as soon as it is subscribed to: the rails
-                start when all are subscribed. A second subscription, as by `retry`, fails with
-                ProtocolViolationError: items that a rail has got are not dealt out again.
+            operator: an operator that subscribes to its upstream as soon as it is subscribed to:
+                the rails start when all of them are subscribed. If it subscribes a second time, as
+                `retry` does, it gets a ProtocolViolationError: items that a rail has got are not
+                dealt out again.
 
         Raises:
-            TypeError: if it is not an operator, or does not return a flow.
+            TypeError: if `operator` is not an operator, or does not return a flow.
         """
 
     @abstractmethod
     def run_on(self, executor: Executor, *, prefetch: int = 128) -> ParallelFlow[T_co]:
-        """Run the rest of each rail on `executor`: see `observe_on` and `on_processes`.
+        """Run the rest of each rail on `executor`; see `observe_on` and `on_processes`.
 
         Args:
-            executor: as for `observe_on` or `on_processes`. It needs as many threads, processes or
-                interpreters as there are rails for these to run at the same time.
+            executor: as for `observe_on` or `on_processes`. For all rails to run at the same time,
+                it needs as many threads, processes or interpreters as there are rails.
             prefetch: how many items a rail requests ahead.
         """
 
@@ -94,7 +96,8 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         Args:
             mapper: must not return None.
             on_error: what the rail does when `mapper` raises, or returns None; or a function that
-                decides, called with the number of tries so far for this item, and the error.
+                decides this: it is called with the number of tries so far for this item, and with
+                the error.
         """
 
     @overload
@@ -121,8 +124,8 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         """Items for which ``predicate(item)`` is true.
 
         Args:
-            predicate: returns something true for items that stay. A function that returns a
-                TypeGuard or TypeIs makes rails of that type.
+            predicate: returns something true for items that stay. If it is declared to return a
+                TypeGuard or a TypeIs, the rails have the type that this declares.
             on_error: what the rail does when `predicate` raises; see `map`.
         """
         return self._filter(predicate, on_error)
@@ -143,7 +146,7 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         accumulator: Callable[[Any, Any], Any],  # Any: see the overloads
         seed: Any = UNSET,
     ) -> Flow[Any] | ParallelFlow[Any]:
-        """All items accumulated, by each rail and then over the rails; with a seed, by each rail.
+        """All items accumulated: by each rail, and then, without a seed, over the rails.
 
         >>> import flow_core as flow
         >>> list(flow.range(10).parallel(3).reduce(lambda a, b: a + b))
@@ -153,13 +156,13 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         [3, 3, 4]
 
         Args:
-            accumulator: without a seed it has to be associative and commutative: which items meet
-                is not known before.
-            seed: the first value of each rail; a rail without items gives it, too.
+            accumulator: without a seed, it has to be associative and commutative, because it is not
+                known which items will meet.
+            seed: the first value of each rail; a rail without items gives the seed.
 
         Returns:
-            Without a seed a flow of at most one item. With a seed one item per
-            rail, since `accumulator` does not say how to combine two results.
+            Without a seed, a flow of at most one item. With a seed, a flow of one item per rail,
+            since `accumulator` does not say how to combine two results.
         """
         if seed is not UNSET:
             return self._each("reduce", accumulator, seed)
@@ -179,7 +182,7 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         key: Callable[[Any], Any] | None = None,  # Any: see the overloads
         reverse: bool = False,
     ) -> Flow[Any]:
-        """All items in order: each rail sorts its own, and the rails are merged at the end.
+        """All items in order: each rail sorts its items, and the rails are merged at the end.
 
         >>> import flow_core as flow
         >>> list(flow.just(3, 1, 2).parallel(2).sorted())
@@ -204,19 +207,21 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
 
     @abstractmethod
     def sequential(self, *, prefetch: int = 128, delay_error: bool = False) -> Flow[T_co]:
-        """The items of all rails, as they come: not in the order of the source.
+        """The items of all rails, in the order in which they come, not in that of the source.
 
-        These keep that order: `on_processes`, `map_concurrent`, `concat_map_eager`.
+        The operators `on_processes`, `map_concurrent` and `concat_map_eager` keep the order of the
+        source.
 
-        Demand: exact; `prefetch` items are requested of each rail, and 75 % of that again whenever
-        as many were taken.
-        Thread: items come on the threads of the rails, one at a time; put `observe_on` behind it
-        for a certain one. Fusion: none.
-        Errors: the first one cancels the other rails, and overtakes items that wait. An error of
-        the upstream, which all rails pass on, counts once.
+        Demand: exact; `prefetch` items are requested of each rail; whenever 75 % of that number
+        were taken, that many are requested again.
+        Thread: items come on the threads of the rails, one at a time; put `observe_on` behind
+        `sequential` to get them on a certain thread. Fusion: none.
+        Errors: the first error cancels the other rails, and overtakes items that wait. If the
+        upstream fails, all rails pass the same error on, which counts once.
 
         Args:
-            prefetch: items to request of each rail ahead, and the most of each that wait.
-            delay_error: whether errors come when all rails have ended; several are raised as an
-                ExceptionGroup.
+            prefetch: how many items are requested of each rail ahead, and the most of each rail
+                that wait.
+            delay_error: whether errors wait until all rails have ended; several errors are then
+                raised as an ExceptionGroup.
         """

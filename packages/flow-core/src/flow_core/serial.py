@@ -1,8 +1,9 @@
-"""Serialisation: one drainer at a time, and no lost wake-up.
+"""Serialisation: only one thread drains at a time, and no wake-up is lost.
 
-Every operator that is signalled from several threads works the same way: publish the work (append
-to a queue, raise the demand, set a flag), then call `SerialDrain.signal`. One thread gets in and
-does all the work that it sees; the others return at once, and their work is seen.
+Every operator that is signalled from several threads works in the same way: a thread publishes its
+work (it appends to a queue, raises the demand, or sets a flag), then it calls `SerialDrain.signal`.
+One thread gets in and does all the work that it sees; the others return at once, knowing that their
+work will be seen.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 HAS_GIL: Final[bool] = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""True if all threads see what one of them has stored at once, in the same order."""
+"""True if what one thread has stored is seen by all other threads at once, in the same order."""
 
 
 @enum.unique
@@ -36,12 +37,12 @@ BUSY: Final = Busy.BUSY
 
 
 class Exclusive:
-    """The base of objects that work for one thread at a time, and turn the others away.
+    """The base of objects that let one thread work at a time, and turn the others away.
 
-    The permit is an entry of a dict: ``del`` takes it and item assignment gives it back, each
-    atomic under the dict's own lock, with a GIL or without. Ctrl-C loses no permit, whenever it
-    comes: Python checks for signals when a call begins or returns and when a loop jumps back, and
-    none of these stands between taking the permit and the ``try`` that gives it back.
+    The permit is an entry of a dict: ``del`` takes it, and item assignment gives it back. Each of
+    these is atomic under the dict's own lock, with a GIL or without. Ctrl-C loses no permit,
+    whenever it comes: Python checks for signals when a call begins or returns and when a loop jumps
+    back, and none of these stands between taking the permit and the ``try`` that gives it back.
     """
 
     __slots__ = ("_permit",)
@@ -50,7 +51,10 @@ class Exclusive:
         self._permit = {0: True}
 
     def alone(self, work: Callable[[A], R], argument: A) -> R | Busy:
-        """Return `work(argument)`, called with the permit; `BUSY` if another caller has it."""
+        """Return `work(argument)`, called with the permit.
+
+        Return `BUSY` if another caller has the permit.
+        """
         permit = self._permit
         try:
             del permit[0]
@@ -73,14 +77,15 @@ class SerialDrain(Exclusive):
     No wake-up is lost:
 
     * A signaller publishes its work, sets `_missed`, and only then tries to take the permit.
-    * If it fails, the holder gives the permit back later, and reads `_missed` again after that: it
-      either sees the flag, or had cleared it after the work was published and before draining.
+    * If it cannot take the permit, the holder gives the permit back later, and reads `_missed`
+      again after that. It then either sees the flag, or had cleared it after the work was published
+      and before draining.
 
     Only a drain that starts clears `_missed`. So a signaller that reads True after it has published
-    need not do more: a drain that starts later sees its work. (`leave` keeps the flag.)
+    its work need not do more: a drain that starts later sees the work. (`leave` keeps the flag.)
 
-    `alone` works under the permit without a drain, past the queue. Where calling it would cost too
-    much, a subclass does the same by hand.
+    `alone` does its work under the permit but without a drain, past the queue. If calling it would
+    cost too much, a subclass does the same by hand.
 
     If `drain` raises, the permit is given back, so that the object stays usable.
     """
@@ -93,10 +98,13 @@ class SerialDrain(Exclusive):
 
     @abstractmethod
     def drain(self) -> None:
-        """Do all the work that is visible now. Never runs twice at a time, never re-entered."""
+        """Do all the work that is visible now.
+
+        Only one call runs at a time, and none is re-entered.
+        """
 
     def signal(self) -> None:
-        """Make sure that work published before this call is drained, here or by the holder."""
+        """Ensure that work published before is drained, by this thread or by the holder."""
         self._missed = True
         permit = self._permit
         if HAS_GIL and 0 not in permit:  # `del` without its KeyError
@@ -129,7 +137,7 @@ class SerialDrain(Exclusive):
 
     @override
     def alone(self, work: Callable[[A], R], argument: A) -> R | Busy:
-        """Call it as `Exclusive` does, then drain what was published meanwhile."""
+        """Call `work` as `Exclusive` does, then drain what was published meanwhile."""
         permit = self._permit
         try:
             del permit[0]
@@ -143,7 +151,7 @@ class SerialDrain(Exclusive):
                 self.signal()
 
     def try_enter(self) -> bool:
-        """Take the permit without draining, to hand the drain to an executor.
+        """Take the permit without draining, to pass the drain to an executor.
 
         If the result is True, the caller has to run `run_entered`, or to call `leave`.
         """
@@ -155,13 +163,16 @@ class SerialDrain(Exclusive):
         return True
 
     def leave(self) -> None:
-        """Give the permit back without having drained. Pending work waits for the next signal."""
+        """Give the permit back without draining.
+
+        Work that is published waits for the next signal.
+        """
         self._permit[0] = True
 
     def run_entered(self) -> None:
-        """Drain with the permit that `try_enter` took, until nothing was missed.
+        """Drain with the permit that `try_enter` has taken, until no signal was missed.
 
-        Then give it back.
+        Then give the permit back.
         """
         permit = self._permit
         held = True

@@ -1,4 +1,4 @@
-"""Errors that are kept until they are raised later."""
+"""Errors that are kept, to be raised later."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ __all__ = ["release_frames"]
 def release_frames(error: BaseException) -> TracebackType | None:
     """Drop what the tracebacks of `error`, and of its causes, keep alive.
 
-    A traceback keeps its frames; these keep their variables, the items among them, and the frames
-    that called them, which may still run, so that clearing does not help. So the tracebacks are
-    replaced by others that show the same files, lines and functions, and keep nothing alive.
+    A traceback refers to its frames. These refer to their variables, the items among them, and to
+    the frames that called them, which may still run: clearing the frames would not help. So the
+    tracebacks are replaced by others that show the same files, lines and functions, and keep
+    nothing alive.
 
     Returns:
-        The new traceback of `error`. Raising the error adds to it: set it again before
-        the error is raised elsewhere.
+        The new traceback of `error`. Raising the error adds to its traceback: set this one again
+        before the error is raised elsewhere.
     """
     seen: set[int] = set()
     waiting: list[BaseException] = [error]

@@ -18,7 +18,8 @@ _PLACES: Final = {
         "serialize",
     ),
 }
-"""Loaded when they are first used: some make flows, which import others."""
+"""Names that are loaded when they are first used: some of their modules make flows, which import
+others."""
 
 if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES)

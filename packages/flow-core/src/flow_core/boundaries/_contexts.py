@@ -1,9 +1,9 @@
 """Operators for context variables.
 
 Operators that move a flow to another thread, or to a later time, take the subscriber's context
-along. Where a thread of the user brings the items, or a source that others have subscribed to,
-`context_capture` runs everything below in the context of the subscriber; `context_write` gives
-values to everything above.
+along. Where a thread of the user brings the items, or a source that other subscribers have started,
+`context_capture` runs everything downstream in the context of the subscriber; `context_write` gives
+values to everything upstream.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def context_write(
 
 # Any: the types that are passed on do not matter here.
 def _source(flow: Flow[Any], written: _Values | None) -> Publisher[Any] | IterableSource[Any]:
-    """Return an iterator if `flow` is one; subscribed to, it is a link all the same."""
+    """Return a source that is an iterator if `flow` is one; when subscribed to, it is a link."""
     source = source_of(flow)
     if isinstance(source, IterableSource) and not isinstance(source, AbsorbingSource):
         return _IterableContextSource(flow, written)
@@ -87,12 +87,12 @@ def _written(context: Context, values: _Values | None) -> Context:
 
 
 class _ContextSource(Publisher[T]):
-    """The items of `upstream`, in another context than the subscriber's.
+    """The items of `upstream`, which runs in another context than the subscriber's.
 
     Args:
         upstream: the flow that the items come from.
-        written: the values that it sees besides the subscriber's context; None to leave its context
-            alone.
+        written: the values that the upstream sees besides the subscriber's context; None to leave
+            the upstream's context as it is.
     """
 
     __slots__ = ("_upstream", "_written")
@@ -117,7 +117,7 @@ class _ContextSource(Publisher[T]):
 
 @final
 class _IterableContextSource(_ContextSource[T], IterableSource[T]):
-    """The same over an iterator, which needs no link to iterate over."""
+    """The same source over an iterator; iterating over it needs no link."""
 
     __slots__ = ()
 
@@ -148,15 +148,16 @@ def _iterated(upstream: Flow[T], context: Context) -> Iterator[T]:
 
 @final
 class _Link(ConditionalSubscriber[T], Subscription, Scannable, Generic[T]):
-    """Runs each signal in the context of the side that it goes to.
+    """Runs each signal in the context of the side that receives it.
 
-    It is not a queue: a poll would not change the context. Each call has its own copy of the
-    context, since calls may be nested, or come from two threads at once.
+    It is not a queue, because a poll would not change the context. Each call has its own copy of
+    the context, since calls may be nested, or come from two threads at once.
 
     Args:
         downstream: gets the signals.
-        below: the context for signals.
-        above: the context for requests and cancel; None for that of the caller.
+        below: the context for signals to the downstream.
+        above: the context for requests and the cancel to the upstream; None for the caller's
+            context.
     """
 
     __slots__ = ("_above", "_below", "_downstream", "_upstream")
@@ -177,7 +178,7 @@ class _Link(ConditionalSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Keep the upstream's subscription: it is never forwarded (F35)."""
+        """Keep the upstream's subscription: the downstream never gets it (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -200,7 +201,7 @@ class _Link(ConditionalSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @override
     def try_on_next(self, item: T, /) -> bool:
-        """Ask the downstream, if it is conditional."""
+        """Pass the item on, and return the downstream's answer if it is conditional."""
         downstream = self._downstream
         if not isinstance(downstream, ConditionalSubscriber) or self._upstream is None:
             self.on_next(item)
@@ -250,7 +251,7 @@ class _Link(ConditionalSubscriber[T], Subscription, Scannable, Generic[T]):
             self._above.copy().run(function, *args)
 
     def _release(self) -> CoreSubscriber[T] | None:
-        """Drop the subscriber (§3.13), and return it."""
+        """Drop the reference to the subscriber (§3.13), and return it."""
         downstream, self._downstream = self._downstream, None
         return downstream
 

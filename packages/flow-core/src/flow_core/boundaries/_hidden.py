@@ -1,6 +1,6 @@
 """``hide()``: plain Reactive Streams on both sides, without any fusion.
 
-Signals that pass such a link can be observed: ``do_on_request`` is a ``hide()`` that reports
+Signals that pass such a link can be observed: ``do_on_request`` is a ``hide()`` that also reports
 requests.
 """
 
@@ -68,7 +68,7 @@ class _Hidden(CoreSubscriber[Any], Subscription, Scannable):  # Any: items of an
 
     @override
     def receiver(self) -> Callable[[Any], object]:
-        """Return the function of the downstream, so that no frame is between it and the loop."""
+        """Return the downstream's own function: no frame then lies between it and the loop."""
         downstream = self._downstream
         return self.on_next if downstream is None else downstream.receiver()
 
@@ -132,7 +132,7 @@ class _Hidden(CoreSubscriber[Any], Subscription, Scannable):  # Any: items of an
             hooks.cancel(self._upstream)
 
     def _release(self) -> CoreSubscriber[Any] | None:
-        """Drop the subscriber (§3.13), and return it."""
+        """Drop the reference to the subscriber (§3.13), and return it."""
         downstream, self._downstream = self._downstream, None
         return downstream
 
@@ -162,5 +162,5 @@ HIDE: Final[Operator[Any, Any]] = Operator("hide", _hide)  # Any: see _hide
 
 
 def observing_requests(action: Callable[[int], object]) -> Operator[Any, Any]:  # Any: see _hide
-    """Return `Flow.do_on_request` as an operator."""
+    """Return an operator that does what `Flow.do_on_request` does."""
     return Operator("do_on_request", lambda flow: _hide(flow, action), describe(action))

@@ -1,4 +1,4 @@
-"""Boundaries for your own subscribers, and for signals of several threads."""
+"""Boundaries for your own subscribers, and for signals that come from several threads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 
 def lift(name: str, wrap: Callable[[CoreSubscriber[R]], Subscriber[T]], /) -> Operator[T, Flow[R]]:
-    """A boundary made of a subscriber, which stands between the upstream and a downstream.
+    """A boundary made of your own subscriber, which stands between upstream and downstream.
 
     >>> import flow_core as flow
     >>> from flow_core import CoreSubscriber
@@ -56,16 +56,18 @@ def lift(name: str, wrap: Callable[[CoreSubscriber[R]], Subscriber[T]], /) -> Op
     >>> list(flow.range(3).hide().pipe(lift("twice", Twice)))
     [0, 2, 4]
 
-    Demand, thread: as the subscriber does it. Fusion: none, unless the subscriber asks for it. A
-    subscriber that changes items must not forward the upstream's subscription where the downstream
-    could ask it for fusion, and poll items past it: hand over your own subscription, or put
-    ``hide()`` before. Its `CoreSubscriber.home` is that of the downstream, so that operators above
-    it that wait or run coroutines do so in the loop of the code that runs the flow.
+    Demand, thread: what the subscriber makes of them. Fusion: none, unless the subscriber asks for
+    it. A subscriber that changes items must not pass on the upstream's subscription, if the
+    downstream could ask that for fusion and poll items past your subscriber: hand over a
+    subscription of your own instead, or put ``hide()`` before. The `CoreSubscriber.home` of your
+    subscriber should be that of the downstream, so that upstream operators that wait or run
+    coroutines do so in the loop of the code that runs the flow.
 
     Args:
         name: the operator's name in messages and in `flow explain`.
-        wrap: called once per subscriber, when it subscribes; its error is the flow's error. A
-            subscriber that is not a `CoreSubscriber` gets a strict guard.
+        wrap: called with the downstream, once per subscriber, when it subscribes; returns your
+            subscriber. If `wrap` raises an error, the flow fails with it. A subscriber that is not
+            a `CoreSubscriber` gets a strict guard.
 
     Raises:
         TypeError: if `name` is not text, or `wrap` cannot be called.
@@ -113,20 +115,21 @@ def serialize(*, prefetch: int = DEFAULT_PREFETCH) -> Operator[T, Flow[T]]:
     >>> list(flow.range(3).pipe(serialize()))
     [0, 1, 2]
 
-    An item that comes while another one is delivered waits in a bounded queue, and is delivered by
-    the delivering thread. Nothing follows the first terminal; later items and errors go to the
-    hooks.
+    If an item comes while another one is being delivered, it waits in a bounded queue, and the
+    delivering thread delivers it next. Nothing follows the first terminal; items and errors that
+    come later go to the hooks.
 
-    Demand: `prefetch` items are requested, and 75 % of that again whenever as many were delivered.
-    Thread: one of the upstream's, or the requester's; one at a time. Fusion: none; conditional
-    towards the downstream.
+    Demand: `prefetch` items are requested; whenever 75 % of that number were delivered, that many
+    are requested again.
+    Thread: one of the upstream's threads, or the requester's; one at a time. Fusion: none;
+    conditional towards the downstream.
 
     Args:
-        prefetch: items to request ahead, and the most that wait.
+        prefetch: how many items are requested ahead, which is also the most that wait.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with MissingBackpressureError if the upstream
-        sends more than was requested and there is no room.
+        An operator for `Flow.pipe`. The flow that it makes fails with MissingBackpressureError if
+        the upstream sends more than was requested and there is no room.
 
     Raises:
         TypeError: if `prefetch` is not an int.
@@ -156,11 +159,11 @@ class _SerialSource(Publisher[T]):
 
 @final
 class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T]):
-    """The queue before the one thread that delivers.
+    """The queue in front of the one thread that delivers.
 
     Args:
         downstream: gets the signals.
-        prefetch: items to request ahead, and the capacity of the queue.
+        prefetch: how many items are requested ahead; the capacity of the queue.
     """
 
     __slots__ = (
@@ -187,11 +190,12 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable,
         self._upstream: Subscription | None = None
         self._queue: deque[T] = deque()
         self._lock = Lock()
-        """Guards `_requested`, and `_closed` with the items that are queued before it."""
+        """Guards `_requested`; and guards `_closed` together with the items that are queued before
+        it is set."""
         self._closed = False
-        """True when no item is accepted any more."""
+        """True when no further item is accepted."""
         self._done = False
-        """True when the upstream has ended; `_error` was set before."""
+        """True when the upstream has ended; `_error` was set before this."""
         self._error: BaseException | None = None
         self._bad: ValueError | None = None
         self._requested = self._emitted = self._consumed = 0
@@ -205,7 +209,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable,
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Keep the upstream's subscription: it is never forwarded (F35)."""
+        """Keep the upstream's subscription: the downstream never gets it (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -256,7 +260,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable,
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Keep the error; it comes after the items that wait."""
+        """Keep the error until the items that wait have been delivered."""
         if error is None:
             raise none_given("on_error")
         if self._end(error):
@@ -364,7 +368,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable,
                 self._upstream.request(self._limit)
 
     def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
-        """End the flow: the downstream has raised `error` in its on_next (§2.13)."""
+        """End the flow, because the downstream has raised `error` in its on_next (§2.13)."""
         over = self._downstream is None
         self._downstream = None
         if not self._done and self._upstream is not None:

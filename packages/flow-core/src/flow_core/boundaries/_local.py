@@ -1,4 +1,4 @@
-"""``local()``: the stages that follow run in this process, whatever the source could take over."""
+"""``local()``: the stages behind it run in this process, even if the source could run them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _Stages = tuple[Stage[Any, Any], ...]  # Any: a run of stages, each with its own
 
 @final
 class _LocalSource(AbsorbingSource[T]):
-    """Items of a source that absorbs stages, but none of those that follow this.
+    """The items of a source that absorbs stages; it absorbs none of the stages behind this one.
 
     Args:
-        flow: the flow above.
+        flow: the flow up to ``local()``.
         source: the source of `flow`.
     """
 
@@ -38,7 +38,7 @@ class _LocalSource(AbsorbingSource[T]):
 
     @override
     def absorb(self, stages: _Stages) -> tuple[Publisher[Any], _Stages]:
-        """Put the stages above where they would be without this."""
+        """Have the source absorb what it can of the stages before ``local()``."""
         publisher, left = self._source.absorb(stages_of(self._flow))
         return publisher, (*left, *stages)
 
@@ -55,7 +55,7 @@ class _LocalSource(AbsorbingSource[T]):
 
 
 def _local(flow: Flow[Any]) -> Flow[Any]:
-    """Return `flow` itself, if it is in this process anyway."""
+    """Return `flow` itself if it runs in this process in any case."""
     source = source_of(flow)
     if not isinstance(source, AbsorbingSource):
         return flow

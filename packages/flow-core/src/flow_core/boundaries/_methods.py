@@ -1,4 +1,4 @@
-"""The methods that put a boundary of the core behind a flow."""
+"""The methods of `Flow` that add a boundary of the core."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ V = TypeVar("V")
 
 
 class Bounding(Fluent[T_co], Generic[T_co]):
-    """The methods that put a boundary of the core behind a flow."""
+    """The methods that add a boundary of the core behind this flow."""
 
     __slots__ = ()
 
     def hide(self) -> Flow[T_co]:
-        """The same flow without its identity: neighbours find nothing to fuse with.
+        """The same flow behind a boundary that hides it: its neighbours find nothing to fuse with.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).hide())
@@ -37,15 +37,15 @@ class Bounding(Fluent[T_co], Generic[T_co]):
         return self._pipe(HIDE)
 
     def local(self) -> Flow[T_co]:
-        """The same flow; from here on it runs in this process.
+        """The same flow; the stages that follow run in this process.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).local().map(str))
         ['0', '1', '2']
 
-        Stages behind a DataFrame run on its cluster, those behind ``on_processes()`` in the pool.
-        Stages behind this run here, where clients, locks and open files are. A flow that is in this
-        process anyway stays as it is.
+        Stages behind a DataFrame run on its cluster, and stages behind ``on_processes()`` in the
+        pool. Stages behind `local` run in this process, where clients, locks and open files are. A
+        flow that is in this process in any case stays as it is.
 
         Demand: passed on. Thread: the upstream's. Fusion: that of the upstream.
         """
@@ -69,15 +69,17 @@ class Bounding(Fluent[T_co], Generic[T_co]):
         >>> user.reset(token)
 
         Put it where your own thread brings the items, or behind a source with several subscribers,
-        such as ``share()``. Operators that change threads, or wait, capture the context themselves.
+        such as ``share()``. Operators that change threads, or that wait, capture the context
+        themselves.
 
         Each signal runs in a copy of the captured context (a context cannot be entered twice at a
-        time): variables that it sets are lost when it returns. Everything above keeps the context
-        that it runs in.
+        time): variables that a signal sets are lost when it returns. Everything upstream keeps the
+        context that it runs in.
 
         Demand: passed on. Thread: unchanged. Fusion: none, since polled items would run in the
-        context of the subscriber that polls; conditional. When the flow is iterated over and no
-        thread is changed above it, it does nothing: the consumer requests in its own context.
+        context of the subscriber that polls; conditional. When the flow is iterated over, and no
+        operator upstream changes the thread, this does nothing: the consumer requests the items in
+        its own context.
         """
         return self._pipe(CAPTURE)
 
@@ -100,22 +102,23 @@ class Bounding(Fluent[T_co], Generic[T_co]):
         >>> list(users.map(lambda name: (name, user.get())))
         [('Ada', 'guest'), ('Ada', 'guest')]
 
-        Everything above (sources and stages, when they are subscribed to, requested or cancelled)
-        sees the context of the subscriber as it was when it subscribed, with the values. The
-        signals go down in the subscriber's context again, without them. Each call runs in a copy:
-        variables that it sets are lost when it returns; only an iterator keeps them to its end.
+        Everything upstream (the source and the stages, when they are subscribed to, requested from
+        or cancelled) sees the context that the subscriber had when it subscribed, with the values
+        added. Signals go downstream in the subscriber's context, without the values. Each call runs
+        in a copy of the context: variables that a call sets are lost when it returns; only an
+        iterator keeps them to its end.
 
-        A thread that was not started from here, such as an emitter's, has its own context.
+        A thread that the flow has not started, such as an emitter's, has its own context.
 
         Demand: passed on. Thread: unchanged. Fusion: none, since polled items would run in the
-        context of the subscriber that polls; conditional. Iterated over, it stays an iterator if it
-        is one.
+        context of the subscriber that polls; conditional. If the flow is an iterator, it stays one
+        when it is iterated over.
 
         Args:
-            values: the values by their variables; or one variable, and
-            value: its value.
+            values: a mapping of the values by their variables; or one variable, and
+            value: the value of that variable.
 
         Raises:
-            TypeError: if it is neither.
+            TypeError: if `values` is neither.
         """
         return self._pipe(context_write(values, *value))

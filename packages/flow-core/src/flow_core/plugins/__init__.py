@@ -1,6 +1,6 @@
-"""The objects of the installed packages by name: operators, sources, sinks, engines and so on.
+"""Finds the objects of installed packages by name: operators, sources, sinks, engines and so on.
 
-A plugin is a module under the entry-point group ``flow`` with hooks that yield records:
+A plugin is a module that is announced in the entry-point group ``flow``. Its hooks yield records:
 
     from flow_core.plugins import OperatorSpec, hookimpl
 
@@ -8,8 +8,8 @@ A plugin is a module under the entry-point group ``flow`` with hooks that yield 
     def flow_operators():
         yield OperatorSpec("every", "my_package:every", summary="Each n-th item.")
 
-Records name their objects, so listing records imports none of these. Nothing is scanned before the
-first call of `plugin_host`.
+A record only names its object, so listing the records imports no object. Nothing is scanned before
+the first call of `plugin_host`.
 """
 
 from flow_core.plugins.hookspecs import GROUP, hookimpl

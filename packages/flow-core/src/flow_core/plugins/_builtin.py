@@ -47,22 +47,22 @@ from flow_core.stages import (
 _ACROSS: Final = Fusion.SYNC | Fusion.THREAD_BOUNDARY
 
 _EFFECTS: Final = frozenset({"do_on_next", "do_after_next"})
-"""Operators with effects in the process that runs the flow: on a cluster, the effects would be
+"""Operators with effects in the process that runs the flow: on a cluster, these effects would be
 lost."""
 _ANY_ITEMS: Final = frozenset({"buffer_with_count"})
-"""Operators that may take any items where these have no order, in the process that runs the
+"""Operators that may take any of the items if the items have no order, in the process that runs the
 flow."""
 _SHUFFLED: Final = frozenset({"distinct", "reduce_by_key", "count_by_key"})
 _COMBINED: Final = frozenset(
     {"all", "average", "collect", "contains", "count", "is_empty", "max", "min", "reduce", "some"}
     | {"sort", "sum", "take", "to_dict", "to_set", "checkpoint"}
 )
-"""Operators that a cluster runs in parts, and `checkpoint`, whose note travels with the error."""
+"""Operators that a cluster runs in parts; and `checkpoint`, whose note travels with the error."""
 
 
 @hookimpl
 def flow_operators() -> Iterator[OperatorSpec]:
-    """Yield the stages, each described by its templates, and the core's boundaries."""
+    """Yield the records of the stages, made from their templates, and of the core's boundaries."""
     for name, templates in stage_templates().items():
         modes = Fusion.ANY if any(map(_shares_a_queue, templates)) else Fusion.SYNC
         yield OperatorSpec.of(
@@ -104,7 +104,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
 
 
 def stage_templates() -> dict[str, list[Template]]:
-    """Return the templates of the core's themes by the name of their operator."""
+    """Return the templates of the core's stages, by the name of the operator."""
     themes = (transform, filtering, aggregate, combining, recovery, effects)
     by_name: dict[str, list[Template]] = {}
     for theme in themes:
@@ -116,7 +116,7 @@ def stage_templates() -> dict[str, list[Template]]:
 
 @hookimpl
 def flow_sources() -> Iterator[SourceSpec]:
-    """Yield the functions of `flow_core.sources`."""
+    """Yield the records of the functions of `flow_core.sources`."""
     iterators = ("range", "just", "empty", "from_iterable", "repeat_value")
     shared = Fusion.ASYNC | Fusion.THREAD_BOUNDARY
     answers = {
@@ -135,7 +135,7 @@ def flow_sources() -> Iterator[SourceSpec]:
 
 @hookimpl
 def flow_engines() -> Iterator[EngineSpec]:
-    """Yield this process."""
+    """Yield the record of this process as an engine."""
     yield EngineSpec(
         "local", "flow_core.engine:local_engine", summary="This process, in the calling thread."
     )
@@ -143,7 +143,7 @@ def flow_engines() -> Iterator[EngineSpec]:
 
 @hookimpl
 def flow_executors() -> Iterator[ExecutorSpec]:
-    """Yield the executors of Python."""
+    """Yield the records of Python's own executors."""
     yield ExecutorSpec(
         "threads",
         "concurrent.futures:ThreadPoolExecutor",
@@ -158,13 +158,13 @@ def flow_executors() -> Iterator[ExecutorSpec]:
 
 @hookimpl
 def flow_clocks() -> Iterator[ClockSpec]:
-    """Yield the clock of the process."""
+    """Yield the record of the clock of the process."""
     yield ClockSpec("system", "flow_core.clocks:system_clock", summary="The time of the process.")
 
 
 @hookimpl
 def flow_sinks() -> Iterator[SinkSpec]:
-    """Yield the functions of `flow_core.sinks`."""
+    """Yield the records of the functions of `flow_core.sinks`."""
     yield SinkSpec("print", "flow_core.sinks:print_items", summary="Prints each item on a line.")
     for name in ("write_lines", "write_json_lines", "write_csv"):
         yield SinkSpec.of(getattr(sinks, name), target=f"flow_core.sinks:{name}")
@@ -172,7 +172,7 @@ def flow_sinks() -> Iterator[SinkSpec]:
 
 @hookimpl
 def flow_converters() -> Iterator[ConverterSpec]:
-    """Yield the converters for Python's own types. Of several that fit, the first one counts."""
+    """Yield the records of converters for Python's own types; the first that fits counts."""
     for name, source, accepts, summary in (
         ("flow", "from_publisher", "flow_core.flow:Flow", "A flow as it is."),
         ("future", "from_future", "concurrent.futures:Future", "The result of a future."),
@@ -196,7 +196,7 @@ def flow_converters() -> Iterator[ConverterSpec]:
 
 
 def _reading() -> Iterator[SourceSpec]:
-    """Yield the functions of `flow_core.sources.files`."""
+    """Yield the records of the functions of `flow_core.sources.files`."""
     for name in files.__all__:
         if name.startswith("read_"):
             yield SourceSpec.of(
@@ -205,7 +205,7 @@ def _reading() -> Iterator[SourceSpec]:
 
 
 def _backpressure(templates: Iterable[Template]) -> Backpressure:
-    """Return how `StageSubscriber` treats demand for stages of these templates."""
+    """Return how a `StageSubscriber` treats demand for stages with these templates."""
     found = list(templates)
     if any(template.absorbs and not template.at_most for template in found):
         return Backpressure.UNBOUNDED_IN
@@ -230,7 +230,7 @@ def _placement(name: str, templates: list[Template]) -> Placement:
 
 
 def _shares_a_queue(template: Template) -> bool:
-    """Return whether the stage can be polled with ASYNC: it makes at most one item of each."""
+    """Return whether the stage can be polled with ASYNC: it only makes at most one item of each."""
     lines = template.lines
     others = (lines.on_start, lines.on_end, lines.on_error, lines.on_close)
     return not (template.expands or template.absorbs or template.stops or any(others))

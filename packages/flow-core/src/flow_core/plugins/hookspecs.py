@@ -1,4 +1,4 @@
-"""The hooks that a plugin may have. Each yields records; none has an argument."""
+"""The hooks that a plugin may have. Each hook yields records; no hook has an argument."""
 
 from __future__ import annotations
 
@@ -36,68 +36,68 @@ __all__ = [
 ]
 
 GROUP: Final = "flow"
-"""The name of the pluggy project, and of the entry-point group."""
+"""The name of the pluggy project and of the entry-point group."""
 
 hookspec: Final = pluggy.HookspecMarker(GROUP)
 hookimpl: Final = pluggy.HookimplMarker(GROUP)
-"""Marks a plugin's function as one of the hooks below."""
+"""Marks a function of a plugin as one of the hooks below."""
 
 
 @hookspec
 def flow_operators() -> Iterable[OperatorSpec]:
-    """Yield operators for `Flow.pipe`."""
+    """Yield records of operators for `Flow.pipe`."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_sources() -> Iterable[SourceSpec]:
-    """Yield sources."""
+    """Yield records of sources."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_sinks() -> Iterable[SinkSpec]:
-    """Yield sinks."""
+    """Yield records of sinks."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_engines() -> Iterable[EngineSpec]:
-    """Yield engines."""
+    """Yield records of engines."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_executors() -> Iterable[ExecutorSpec]:
-    """Yield executors."""
+    """Yield records of executors."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_clocks() -> Iterable[ClockSpec]:
-    """Yield clocks."""
+    """Yield records of clocks."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_displays() -> Iterable[DisplaySpec]:
-    """Yield displays."""
+    """Yield records of displays."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_namespaces() -> Iterable[NamespaceSpec]:
-    """Yield namespaces for methods of packages."""
+    """Yield records of namespaces: the methods of a package under its name."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_converters() -> Iterable[ConverterSpec]:
-    """Yield converters to flows."""
+    """Yield records of converters, which make flows of other objects."""
     raise NotImplementedError
 
 
 @hookspec
 def flow_translations() -> Iterable[TranslationSpec]:
-    """Yield translations of stages for clusters."""
+    """Yield records of translations, by which a cluster runs stages."""
     raise NotImplementedError

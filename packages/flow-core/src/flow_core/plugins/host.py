@@ -1,4 +1,4 @@
-"""Find the plugins, collect their records, and hand them out by name."""
+"""Finds the plugins, collects their records, and gives access to them by name."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _HOOKS: Final[Mapping[str, type[Spec]]] = MappingProxyType(
 )
 
 _WORDS: Final = frozenset[type[Spec]]({OperatorSpec, SourceSpec, SinkSpec})
-"""Records for which other libraries have other words."""
+"""The classes of records that may have other names in other libraries."""
 
 _ELSEWHERE_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -81,8 +81,8 @@ _ELSEWHERE_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
         "reactivex.observable.observable:Observable": "flow-rxcompat",
     }
 )
-"""Classes whose converter comes with a package. A general converter must not take their values: an
-Observable is awaitable, but it is more than its last item."""
+"""Classes whose converter comes with another package. A general converter must not take their
+values: an Observable, for example, is awaitable, but it is more than its last item."""
 
 _FRAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -91,24 +91,26 @@ _FRAMES: Final[Mapping[str, str]] = MappingProxyType(
         "polars.dataframe.frame:DataFrame": "frame.iter_rows(named=True)",
     }
 )
-"""Tables that give columns or their names when iterated over, and the method that gives their
-rows."""
+"""Table classes that give columns, or the columns' names, when iterated over; and for each the
+method that gives the rows."""
 
 _TEXT: Final = (str, bytes, bytearray, memoryview)
 
 _PLAIN: Final = frozenset[type]({list, tuple, range, dict, set, frozenset, deque, GeneratorType})
-"""Classes all of whose values are alike: one of them finds the converter for the others."""
+"""Classes whose values are all alike: the converter that was found for one value fits the
+others."""
 
 
 @final
 @dataclass(frozen=True)
 class Plugin:
-    """A module that registers records, and its origin.
+    """A module that registers records, and where it came from.
 
     Args:
-        name: the name of its entry point, or of the module for one that `FLOW_LOAD_PLUGINS` names.
-        module: the module's full name; with ``:attribute`` for an object in it.
-        distribution: the distribution that announces it, if one does.
+        name: the name of the plugin's entry point; if `FLOW_LOAD_PLUGINS` names the module, the
+            module's name.
+        module: the full name of the module; with ``:attribute`` for an object in it.
+        distribution: the distribution that announces the plugin; None if none does.
         version: the version of that distribution.
     """
 
@@ -126,11 +128,11 @@ class Plugin:
 @final
 @dataclass(frozen=True)
 class Problem:
-    """The reason why an object of a plugin cannot be used. Never fatal.
+    """Says why an object of a plugin cannot be used. A problem never stops the program.
 
     Args:
         plugin: the plugin with the problem.
-        message: what happened and what to do about it.
+        message: what has happened, and what to do about it.
     """
 
     plugin: Plugin
@@ -155,29 +157,29 @@ class Registered(Generic[S_co]):
 
 
 class OperatorFactory(Protocol):
-    """The function that a record of an operator names, with arguments of its choice."""
+    """The function that the record of an operator names; it has any arguments."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Operator[Any, Any]:
-        """Make the operator."""
+        """Return the operator for these arguments."""
         ...
 
 
 @final
 class PluginHost:
-    """All records of the plugins, by class and name.
+    """All records of all plugins, by class and name.
 
     A plugin that cannot be imported, or that yields anything but records, is left out and reported
-    in `problems`. Of two records of one class with the same name, the first one counts: those of
-    the core, then by the names of distributions and entry points.
+    in `problems`. If two records of one class have the same name, the first one counts: the core's
+    come first, then the others, ordered by the names of their distributions and entry points.
 
     Args:
-        environ: the environment with the settings:
+        environ: the environment variables, two of which are settings:
 
-            * ``FLOW_DISABLE_PLUGINS``: a comma-separated list of entry points, distributions or
-              modules that are not loaded; ``*`` or ``1`` for all that entry points announce but the
-              core's.
-            * ``FLOW_LOAD_PLUGINS``: a comma-separated list of modules to load as plugins in any
-              case.
+            * ``FLOW_DISABLE_PLUGINS``: a comma-separated list of the entry points, distributions or
+              modules that are not loaded; ``*`` or ``1`` for everything that entry points announce,
+              except the core.
+            * ``FLOW_LOAD_PLUGINS``: a comma-separated list of modules that are loaded as plugins in
+              any case.
     """
 
     __slots__ = ("_known", "_manager", "_plugins", "_problems", "_records")
@@ -188,8 +190,9 @@ class PluginHost:
         self._plugins: list[Plugin] = []
         self._problems: list[Problem] = []
         self._known: dict[type, tuple[int, Registered[ConverterSpec], Callable[..., Any]]] = {}
-        """The converters of plain values, and how many modules were imported when one was found:
-        further modules may have another converter for such a value."""
+        """For each class whose values are all alike: its converter, and how many modules were
+        imported when it was found. Modules that are imported later may have another converter for
+        such values."""
         self._records: dict[type[Spec], dict[str, Registered[Spec]]] = {
             kind: {} for kind in _HOOKS.values()
         }
@@ -227,7 +230,7 @@ class PluginHost:
             self._collect(plugin, module, hook, kind)
 
     def _collect(self, plugin: Plugin, module: object, hook: str, kind: type[Spec]) -> None:
-        """Call one hook of one plugin; its errors are reported as problems."""
+        """Call one hook of one plugin; report its errors as problems."""
         try:
             for record in _records_of(self._manager, module, hook):
                 if type(record) is not kind:
@@ -254,7 +257,7 @@ class PluginHost:
             )
 
     def _check_class(self, new: Registered[Spec]) -> None:
-        """Report a second converter for a class, whatever its name is."""
+        """Report a second converter for a class, even if its record has another name."""
         if not isinstance(new.spec, ConverterSpec):
             return
         for name, first in self.converters.items():
@@ -273,62 +276,62 @@ class PluginHost:
 
     @property
     def plugins(self) -> Sequence[Plugin]:
-        """The plugins that were loaded, in the order of loading."""
+        """The plugins that were loaded, in the order in which they were loaded."""
         return tuple(self._plugins)
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """The problems of plugins, in the order in which they were found."""
+        """The problems of the plugins, in the order in which they were found."""
         return tuple(self._problems)
 
     @property
     def operators(self) -> Mapping[str, Registered[OperatorSpec]]:
-        """The operators for `Flow.pipe`."""
+        """The records of the operators for `Flow.pipe`, by name."""
         return self._of(OperatorSpec)
 
     @property
     def sources(self) -> Mapping[str, Registered[SourceSpec]]:
-        """The sources."""
+        """The records of the sources, by name."""
         return self._of(SourceSpec)
 
     @property
     def sinks(self) -> Mapping[str, Registered[SinkSpec]]:
-        """The sinks."""
+        """The records of the sinks, by name."""
         return self._of(SinkSpec)
 
     @property
     def engines(self) -> Mapping[str, Registered[EngineSpec]]:
-        """The engines."""
+        """The records of the engines, by name."""
         return self._of(EngineSpec)
 
     @property
     def executors(self) -> Mapping[str, Registered[ExecutorSpec]]:
-        """The executors."""
+        """The records of the executors, by name."""
         return self._of(ExecutorSpec)
 
     @property
     def clocks(self) -> Mapping[str, Registered[ClockSpec]]:
-        """The clocks."""
+        """The records of the clocks, by name."""
         return self._of(ClockSpec)
 
     @property
     def displays(self) -> Mapping[str, Registered[DisplaySpec]]:
-        """The displays."""
+        """The records of the displays, by name."""
         return self._of(DisplaySpec)
 
     @property
     def namespaces(self) -> Mapping[str, Registered[NamespaceSpec]]:
-        """The namespaces for methods of packages."""
+        """The records of the namespaces (methods of a package under its name), by name."""
         return self._of(NamespaceSpec)
 
     @property
     def converters(self) -> Mapping[str, Registered[ConverterSpec]]:
-        """The converters to flows."""
+        """The records of the converters, which make flows of other objects, by name."""
         return self._of(ConverterSpec)
 
     @property
     def translations(self) -> Mapping[str, Registered[TranslationSpec]]:
-        """The translations of stages for clusters."""
+        """The records of the translations, by which a cluster runs stages, by name."""
         return self._of(TranslationSpec)
 
     def _of(self, kind: type[S]) -> Mapping[str, Registered[S]]:
@@ -338,7 +341,7 @@ class PluginHost:
     # -- by name
 
     def operator(self, name: str) -> OperatorFactory:
-        """Return the factory of an operator.
+        """Return the function that makes an operator.
 
         >>> import flow_core as flow
         >>> take = plugin_host().operator("take")
@@ -346,12 +349,14 @@ class PluginHost:
         [0, 1]
 
         Args:
-            name: the name of a record; ``acme.smooth`` is a method of the namespace ``acme``.
+            name: the name under which a plugin registers the operator; ``acme.smooth`` is the
+                method ``smooth`` of the namespace ``acme``.
 
         Raises:
-            UnknownOperatorError: if no plugin registers `name`; it gives the closest known name,
-                and the package that would bring it.
-            PluginError: if its package cannot be imported.
+            UnknownOperatorError: if no plugin registers `name`. The message names the package that
+                would bring it, or the closest known name, if there is one.
+            PluginError: if the package of the operator cannot be imported, or if what the record
+                names cannot be called.
         """
         space, _, method = name.rpartition(".")
         if space:
@@ -360,7 +365,7 @@ class PluginHost:
         return cast("OperatorFactory", found)  # the target of an operator's record
 
     def source(self, name: str) -> Callable[..., Flow[Any]]:  # Any: items of any type
-        """Return the factory of a source.
+        """Return the function that makes a source.
 
         Raises:
             UnknownOperatorError: as for `operator`.
@@ -369,7 +374,7 @@ class PluginHost:
         return _callable(self._find(self.sources, name, SourceSpec).spec)
 
     def sink(self, name: str) -> OperatorFactory:
-        """Return the factory of an operator that ends a flow.
+        """Return the function that makes a sink: an operator that ends a flow.
 
         Raises:
             UnknownOperatorError: as for `operator`.
@@ -379,7 +384,7 @@ class PluginHost:
         return cast("OperatorFactory", found)  # the target of a sink's record
 
     def engine(self, name: str) -> Callable[[EngineOptions], AbstractContextManager[Engine]]:
-        """Return the function that opens an engine.
+        """Return the function that opens an engine, as a context manager.
 
         Raises:
             UnknownOperatorError: as for `operator`.
@@ -406,19 +411,19 @@ class PluginHost:
         return _callable(self._find(self.clocks, name, ClockSpec).spec)
 
     def each_display(self) -> Iterator[Display]:
-        """Yield all displays; one that cannot be loaded is left out.
+        """Yield all displays; a display that cannot be loaded is left out.
 
-        ``flow plugins --check`` says why it cannot.
+        The command ``flow plugins --check`` says why it cannot be loaded.
         """
         for name in self.displays:
             with contextlib.suppress(PluginError):
                 yield self.display(name)()
 
     def refuses(self, operator: str) -> bool:
-        """Return whether an operator has no meaning behind items that have no order.
+        """Return True if an operator has no meaning behind items that have no order.
 
         Args:
-            operator: the name of its record. For a stage, its template says so.
+            operator: the name of the operator's record. For a stage, the template answers this.
         """
         found = self.operators.get(operator)
         return (
@@ -455,22 +460,23 @@ class PluginHost:
         return None
 
     def convert(self, value: object) -> Flow[object]:
-        """Convert an object to a flow, by the converter that knows its class best.
+        """Convert an object to a flow, with the converter that fits its class best.
 
         >>> list(plugin_host().convert([1, 2]))
         [1, 2]
 
-        The nearest class in the value's own order of inheritance counts first. Then come abstract
-        classes that the value only resembles (the most specific one; plugins before the core), and
-        at last any object with a method ``subscribe``. Text is not a collection here: a str or
-        bytes is refused unless a plugin registers its very class.
+        The converter for the nearest class in the value's own order of inheritance counts first.
+        Then come converters for abstract classes that the value only resembles (the most specific
+        class first; plugins before the core), and at last that for any object with a method
+        ``subscribe``. Text does not count as a collection here: a str or bytes is refused unless a
+        plugin registers a converter for exactly that class.
 
         Args:
             value: anything but None.
 
         Raises:
-            NoConverterError: if no converter accepts it; it says what they accept, and which
-                package would bring one.
+            NoConverterError: if no converter accepts `value`; the text says what converters accept,
+                and which package would bring one.
             PluginError: if the converter cannot be imported, or does not return a flow.
         """
         kind, modules = type(value), len(sys.modules)
@@ -606,10 +612,10 @@ _host: PluginHost | None = None
 
 
 def plugin_host() -> PluginHost:
-    """Return the host of this process; the first call looks for plugins.
+    """Return the plugin host of this process; the first call looks for plugins.
 
-    A call meanwhile makes another host, and does not wait: it may come from a module that is being
-    imported, and that the first call waits for.
+    If another call comes while the first one is still looking, it makes another host, and does not
+    wait: it may come from a module that is just being imported, for which the first call waits.
     """
     global _host
     if _host is not None:
@@ -637,7 +643,7 @@ def _records_of(manager: pluggy.PluginManager, module: object, hook: str) -> Ite
 
 
 def _announced() -> list[Plugin]:
-    """Return the core's own plugin, then those of the entry points of installed distributions."""
+    """Return the core's own plugin, then those that installed distributions announce."""
     core = Plugin("core", _BUILTIN, "flow-core", None)
     found: list[Plugin] = []
     seen: set[str] = set()
@@ -666,7 +672,7 @@ def _entry_points(distribution: Distribution) -> list[EntryPoint]:
 
 
 def _identity(distribution: Distribution) -> tuple[str, str]:
-    """Return the normalised name and the version."""
+    """Return the normalised name and the version of a distribution."""
     try:
         name, version = distribution.metadata["Name"], distribution.metadata["Version"]
     except Exception:  # a half-removed installation
@@ -680,7 +686,7 @@ def _aliases(plugin: Plugin) -> set[str]:
 
 
 def _plain(name: str) -> str:
-    """Return a name as distributions compare them: ``Flow_Spark`` is ``flow-spark``."""
+    """Return a name as distributions compare names: ``Flow_Spark`` becomes ``flow-spark``."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -689,7 +695,7 @@ def _names(text: str) -> list[str]:
 
 
 def _line(error: BaseException) -> str:
-    """Return the whole error: the reason may be in any of its lines."""
+    """Return the whole text of the error on one line: the reason may be in any line of it."""
     return "; ".join(filter(None, map(str.strip, f"{type(error).__name__}: {error}".splitlines())))
 
 
@@ -701,13 +707,13 @@ def _callable(spec: Spec) -> Callable[..., Any]:  # Any: the type that the recor
 
 
 def _imported(name: str) -> type | None:
-    """Return the class of this name, if its module is imported already."""
+    """Return the class that is named, if its module is imported already; None otherwise."""
     found = _already(name)
     return found if isinstance(found, type) else None
 
 
 def _already(name: str) -> object:
-    """Return the object of this name, if its module is imported already."""
+    """Return the object that is named, if its module is imported already; None otherwise."""
     module, _, attribute = name.partition(":")
     found: object = sys.modules.get(module)
     for part in attribute.split("."):
@@ -720,7 +726,7 @@ def _class_name(cls: type, between: str = ".") -> str:
 
 
 def _is_like(value: object, accepted: type) -> bool:
-    """Return whether `value` passes for an abstract class."""
+    """Return whether `value` passes as an instance of an abstract class."""
     if accepted is Publisher:
         return not isinstance(value, type) and callable(getattr(value, "subscribe", None))
     try:

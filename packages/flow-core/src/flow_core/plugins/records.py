@@ -35,20 +35,20 @@ __all__ = [
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
 OBJECT: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-"""``package.module:attribute``, with dots for nested attributes."""
+"""The form of a target: ``package.module:attribute``, with dots for nested attributes."""
 
 
 class Kind(enum.Enum):
-    """The way in which an operator takes part in a flow."""
+    """The ways in which an operator can be part of a flow."""
 
     STAGE = "stage"
-    """A template, compiled into one loop with its neighbours."""
+    """A template, which is compiled into one loop with those of its neighbours."""
     BOUNDARY = "boundary"
-    """A separate publisher: the loops before and after it are separate."""
+    """A separate publisher, so that the loops before and after it are separate."""
 
 
 class Backpressure(enum.Enum):
-    """The treatment of demand on its way from the subscriber to the source."""
+    """The ways in which an operator can treat demand, between the subscriber and the source."""
 
     PASS = "passes demand on"
     """Demand is passed to the upstream; dropped items are requested again."""
@@ -57,33 +57,34 @@ class Backpressure(enum.Enum):
     UNBOUNDED_IN = "takes all, gives on demand"
     """Everything is requested of the upstream; the downstream's demand is honoured."""
     ERROR = "fails without demand"
-    """Items that were not requested fail the flow with MissingBackpressureError."""
+    """An item that was not requested fails the flow with MissingBackpressureError."""
     NONE = "ignores demand"
-    """Items are sent whether they were requested or not."""
+    """Items are sent, whether they were requested or not."""
 
 
 class Placement(enum.Enum):
-    """The place where an operator runs if its items are in partitions on a cluster, in no order."""
+    """The places where an operator may run if its items are in partitions on a cluster."""
 
     CLUSTER = "cluster"
-    """In each partition. The results may be combined in the process that runs the flow."""
+    """In each partition. The results may then be combined in the process that runs the flow."""
     SHUFFLE = "shuffle"
-    """In each partition, and then where the items of a key are brought together."""
+    """In each partition, and then where all items with one key are brought together."""
     DRIVER = "driver"
     """In the process that runs the flow, on the items of all partitions, as they arrive."""
     REFUSED = "refused"
-    """Nowhere: its result depends on the order of the items."""
+    """Nowhere, because the result depends on the order of the items."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """The base of all records: a name, and the place of the named object.
+    """The base of all records: a name, and where the object with this name is found.
 
     Args:
-        name: in lower case, words joined by ``_`` or ``-``; unique among records of one class.
-        target: ``package.module:attribute``, with dots for nested attributes. It is imported when
-            it is used, never to list it.
-        summary: one line on its purpose, for a user who chooses.
+        name: the object's name, in lower case, words joined by ``_`` or ``-``; unique among the
+            records of one class.
+        target: where the object is: ``package.module:attribute``, with dots for nested attributes.
+            It is imported when it is used, and never just to be listed.
+        summary: one line that says what the object is for, so that a user can choose.
     """
 
     category: ClassVar[str] = "object"
@@ -108,11 +109,13 @@ class Spec:
     @classmethod
     # Any: the fields of the record.
     def of(cls, function: Callable[..., object], **facts: Any) -> Self:
-        """Return the record of an imported function, with its name and its docstring.
+        """Return the record of a function that is imported already.
 
         Args:
-            function: gives the name, the target, and the first line of its docstring as summary.
-            facts: all other arguments of the record, and those of the three that differ.
+            function: its name, its place and the first line of its docstring become the name, the
+                target and the summary of the record.
+            facts: all other arguments of the record; also those of the first three that are to
+                differ from the function's.
         """
         said = {
             "name": function.__name__,
@@ -122,10 +125,10 @@ class Spec:
         return cls(**(said | facts))
 
     def load(self) -> object:
-        """Import the object.
+        """Import the object, and return it.
 
         Raises:
-            PluginError: if its module cannot be imported or has no such attribute.
+            PluginError: if the module of the object cannot be imported or has no such attribute.
         """
         try:
             return load_object(self.target)
@@ -141,23 +144,26 @@ class Spec:
 class OperatorSpec(Spec):
     """An operator for `Flow.pipe`.
 
-    Its target is a factory ``(...) -> Operator``, or a method of `Flow`, from which `load` makes
-    one.
+    The target is a factory ``(...) -> Operator``, or a method of `Flow`, from which `load` makes
+    such a factory.
 
     Args:
-        kind: whether it is compiled into its neighbours' loop.
-        backpressure: how it treats demand.
-        asks: the fusion modes it asks its upstream for; with THREAD_BOUNDARY if it polls on
-            another thread.
-        answers: the fusion modes it may grant to its downstream; with THREAD_BOUNDARY if also
-            across threads (operators that call a user's function stay on their thread; so do those
-            that follow, up to the next boundary that takes no part).
-        conditional: whether it tells its upstream which items it dropped (`try_on_next`).
-        placement: where it runs when the items are on a cluster. A BOUNDARY that is REFUSED cannot
-            be put behind items that have no order there; a stage has its template.
-        method: the method of `Flow` that does the same, with the same arguments; with a dot if it
-            is under the name of the package, such as ``spark.where``; None if there is none. Only
-            the packages that `Flow` knows have methods.
+        kind: whether the operator is compiled into one loop with its neighbours.
+        backpressure: how the operator treats demand.
+        asks: the fusion modes that the operator asks its upstream for; with THREAD_BOUNDARY if it
+            polls on another thread.
+        answers: the fusion modes that the operator may grant to its downstream; with
+            THREAD_BOUNDARY if it also grants them across threads (operators that call a user's
+            function stay on their thread; so do those that follow, up to the next boundary that
+            takes no part).
+        conditional: whether the operator tells its upstream which items it has dropped
+            (`try_on_next`).
+        placement: where the operator runs when the items are on a cluster. A BOUNDARY that is
+            REFUSED cannot be put behind items that have no order there; for a stage, its template
+            decides.
+        method: the method of `Flow` that does the same, with the same arguments. If the method is
+            under the name of the package, both names are joined by a dot, as in ``spark.where``.
+            None if there is no such method. Only the packages that `Flow` knows have methods.
     """
 
     category: ClassVar[str] = "operator"
@@ -172,7 +178,7 @@ class OperatorSpec(Spec):
     method: str | None = None
 
     def load(self) -> object:
-        """Import the factory; see `Spec.load`."""
+        """Import the factory, and return it; see `Spec.load`."""
         loaded = super().load()
         if self.method and self.target == f"flow_core.flow:Flow.{self.method}":
             return _factory_of(self.method, loaded)
@@ -182,7 +188,7 @@ class OperatorSpec(Spec):
 def _factory_of(
     name: str, method: Any, holder: Callable[[Any], object] | None = None
 ) -> Callable[..., Any]:  # Any: a method, its flow, and an Operator
-    """Return a factory of the operator for a method: of `Flow`, or of the result of `holder`."""
+    """Return a factory of the operator for a method: of `Flow`, or of what `holder` returns."""
     signature = signature_of(method)
     signature = signature.replace(parameters=list(signature.parameters.values())[1:])
 
@@ -205,11 +211,12 @@ class SourceSpec(Spec):
     """A source: its target is a factory ``(...) -> Flow``.
 
     Args:
-        backpressure: how it treats demand.
-        answers: the fusion modes it may grant, with THREAD_BOUNDARY if also across threads.
-        distributed: whether its items are on a cluster, so that stages move there (macro-fusion).
-        method: the method of `Flow` that does the same with the flow as the first argument; None
-            if there is none. Only the packages that `Flow` knows have methods.
+        backpressure: how the source treats demand.
+        answers: the fusion modes that the source may grant, with THREAD_BOUNDARY if it also grants
+            them across threads.
+        distributed: whether the items are on a cluster, so that stages move there (macro-fusion).
+        method: the method of `Flow` that does the same with this flow as the first argument; None
+            if there is no such method. Only the packages that `Flow` knows have methods.
     """
 
     category: ClassVar[str] = "source"
@@ -227,7 +234,8 @@ class SinkSpec(Spec):
     """The end of a flow: its target is a factory ``(...) -> Operator`` whose result is not a flow.
 
     Args:
-        backpressure: how it requests: FULL in bounded batches, UNBOUNDED_IN everything at once.
+        backpressure: how the sink requests items: FULL in bounded batches, UNBOUNDED_IN all at
+            once.
         method: see `OperatorSpec`.
     """
 
@@ -244,7 +252,8 @@ class EngineSpec(Spec):
     """A place to run flows: its target is ``(options: EngineOptions) -> ContextManager[Engine]``.
 
     Args:
-        options: which of ``master``, ``remote`` and ``spool`` it supports; others are refused.
+        options: which of ``master``, ``remote`` and ``spool`` the engine supports; the others are
+            refused.
     """
 
     category: ClassVar[str] = "engine"
@@ -258,8 +267,8 @@ class EngineSpec(Spec):
 class ExecutorSpec(Spec):
     """An executor for pipelines: its target is a function that makes an `Executor`.
 
-    It is made again for each flow that is assembled. It is not closed explicitly: it ends when
-    there is no reference to it any more, like those of `concurrent.futures`.
+    The function is called again for each flow that is assembled. The executor is not closed
+    explicitly: like those of `concurrent.futures`, it ends when nothing refers to it any more.
     """
 
     category: ClassVar[str] = "executor"
@@ -289,20 +298,21 @@ class DisplaySpec(Spec):
 class NamespaceSpec(Spec):
     """Methods for flows under one name: its target is a class that is called with the flow.
 
-    The module of the class registers it, with `flow_core.register_namespace`. The record is for
-    code that has not imported it: lists, pipelines, and a flow that is asked for the name.
+    The module of the class registers the class, with `flow_core.register_namespace`. The record is
+    for code that has not imported that module: lists, pipelines, and a flow that is asked for the
+    name.
     """
 
     category: ClassVar[str] = "namespace"
 
     def method(self, name: str) -> Callable[..., Any]:  # Any: an Operator
-        """Return a factory of the operator for one of its methods.
+        """Return a factory of the operator for one method of the namespace.
 
         Args:
             name: the name of the method.
 
         Raises:
-            PluginError: as `load` does, and if there is no such method.
+            PluginError: if `load` raises it, or if there is no such method.
         """
         loaded = self.load()
         found = None if name.startswith("_") else getattr(loaded, name, None)
@@ -317,8 +327,9 @@ class ConverterSpec(Spec):
     """A converter of an object to a flow: its target is a function ``(value) -> Flow``.
 
     Args:
-        accepts: the class of the values, as ``package.module:Class``. It is looked up only among
-            the modules that are imported already: otherwise no such value can exist.
+        accepts: the class of the values that the function converts, as ``package.module:Class``.
+            The class is looked up only among the modules that are imported already: no value of it
+            can exist otherwise.
     """
 
     category: ClassVar[str] = "converter"
@@ -338,14 +349,15 @@ class ConverterSpec(Spec):
 @final
 @dataclass(frozen=True)
 class TranslationSpec(Spec):
-    """The way in which stages that look at many items run where these are in several partitions.
+    """The way to run stages that look at many items, if the items are in several partitions.
 
-    Its target is a function ``(stage) -> flow_core.stages.Translation | None``; None leaves the
-    stage, with these arguments, to one place.
+    The target is a function ``(stage) -> flow_core.stages.Translation | None``. If it returns None,
+    the stage, with its arguments, runs in one place.
 
     Args:
-        template: the template of the stages, as ``package.module:TEMPLATE``. It is looked up only
-            among the modules that are imported already: otherwise no such stage can exist.
+        template: the template of the stages, as ``package.module:TEMPLATE``. The template is looked
+            up only among the modules that are imported already: no stage with it can exist
+            otherwise.
     """
 
     category: ClassVar[str] = "translation"
@@ -363,9 +375,9 @@ class TranslationSpec(Spec):
 
 
 def load_object(name: str) -> object:
-    """Return the object named by ``package.module`` or ``package.module:attribute``.
+    """Return the object that ``package.module`` or ``package.module:attribute`` names.
 
-    Imports the module.
+    This imports the module.
 
     Args:
         name: the name of the object.

@@ -485,7 +485,8 @@ def using_when(
     context manager raises an error itself, the flow fails with that error.
 
     Demand: `prefetch` items are requested of the flow that `use` returns; whenever 75 % of that
-    number were used, that many are requested again. Thread, loop and fusion: as for `from_async_iterable`.
+    number were used, that many are requested again. Thread, loop and fusion: as for
+    `from_async_iterable`.
 
     Args:
         resource: returns the context manager, once per subscriber.

@@ -75,7 +75,7 @@ class Emitter(Generic[T_contra]):
     @property
     @abstractmethod
     def requested(self) -> int:
-        """The number of items that would be delivered if they were sent now; `UNBOUNDED` for any number."""
+        """The number of items that would be delivered if sent now; `UNBOUNDED` for any number."""
 
     @property
     @abstractmethod

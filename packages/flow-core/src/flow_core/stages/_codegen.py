@@ -1,4 +1,4 @@
-"""The generator of a loop's text, from the templates of its stages."""
+"""Generates a loop's text from the templates of its stages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAUSED: Final = -1
 
 
 class Form(enum.Enum):
-    """The ways in which a generated loop gets its items and sends them."""
+    """The ways in which a generated loop can get its items and send its results."""
 
     PULL = "pull"
     FIRST = "pull, the first item"
@@ -37,12 +37,12 @@ class Form(enum.Enum):
 HEAD: Final = -1
 TAIL: Final = -2
 AGAIN: Final = -3
-"""The owner of lines that raise an error again which has its owner already."""
+"""The owner of lines that raise an error again, whose owner is known already."""
 
 
 @final
 class _Writer:
-    """Lines of generated source, each with the index of its stage.
+    """Lines of generated source, each with the index of the stage it belongs to.
 
     Args:
         names: the names of the stages.
@@ -86,7 +86,7 @@ class _Writer:
 
 @final
 class LoopWriter:
-    """Writes one function."""
+    """Writes the source of one function."""
 
     __slots__ = (
         "_after",
@@ -113,35 +113,37 @@ class LoopWriter:
         self._form = form
         self._rendered = [template.lines for template in templates]
         self._returns = form in (Form.FIRST, Form.CALL)
-        """True if it ends with the first item."""
+        """True if the function ends with the first item."""
         self._called = form in (Form.CALL, Form.LIST)
-        """True if it is made once, and called with the items."""
+        """True if the function is made once, and then called with the items."""
         self._pushes = form not in (Form.PULL, Form.POLL, Form.LIST) and not self._returns
         self._counts = self._pushes and form not in (Form.PUSH_ALL, Form.RECEIVE_ALL)
-        """True if it counts down the items that it sends."""
+        """True if the function counts down the items that it sends."""
         self._gated = self._pushes or form is Form.POLL
-        """True if it reads a gate, which others may close."""
+        """True if the function reads a gate, which others may close."""
         self._receives = form in (Form.RECEIVE, Form.RECEIVE_IF, Form.RECEIVE_ALL)
-        """True if it is a function of each item."""
+        """True if the function is called for each item."""
         self._leaves = False
-        """True while the text is a function, from which a stage that stops returns."""
+        """True while the text being written is a function from which a stage that stops returns."""
         self._out = _Writer([" ".join(template.name.split()) for template in templates])
         self._emits = not any(template.absorbs for template in templates)
-        """True if the present loop reaches the subscriber, so that demand matters."""
+        """True if the loop being written reaches the subscriber, so that demand matters."""
         self._stops = max((i for i, lines in enumerate(self._rendered) if lines.stops), default=-1)
-        """The last stage that may stop; a loop needs to check for a stop only before it."""
+        """The last stage that may stop the flow; a loop checks for a stop only before that
+        stage."""
         self._handlers = [i for i, lines in enumerate(self._rendered) if lines.on_error]
         self._finishes = any(lines.on_end for lines in self._rendered)
         self._closing = [i for i, lines in enumerate(self._rendered) if lines.on_close]
         self._parts = [template.params for template in templates]
         self._after: list[tuple[int, Lines]] = []
-        """The lines of the stages around the present place after their EMIT, even if one stops
-        there."""
+        """The lines after the EMIT of each stage around the present place, which run even if a
+        stage there stops."""
         resumed = next((i for i, lines in enumerate(self._rendered) if _after(lines.on_item)), None)
         self._over = resumed is not None and any(
             resumed < handler < self._stops for handler in self._handlers
         )
-        """True if these may fail, and a stage before the one that has stopped handles that."""
+        """True if these lines may fail, and a stage before the one that has stopped handles
+        errors."""
 
     def write(self) -> _Writer:
         out = self._out
@@ -175,7 +177,7 @@ class LoopWriter:
         return out
 
     def _function(self, depth: int) -> None:
-        """Write a function of the items, with all it needs in cells: a call is one frame."""
+        """Write a function of the items, with all that it needs in cells: a call is one frame."""
         out = self._out
         name = "first" if self._returns else "list_of"
         out.put(depth, f"def {name}(prepared, items):")
@@ -191,10 +193,11 @@ class LoopWriter:
         out.put(depth, f"return {name}")
 
     def _received(self, depth: int) -> None:
-        """Write a function for each item, with the stages' state in cells, and one for the end.
+        """Write a function for each item, and one for the end; cells hold the state of the stages.
 
-        The thread that halts it gets to know whether it runs. Items that come while it runs or is
-        halted go to `beside`; the thread that runs it calls `attend` if it was halted meanwhile.
+        The thread that halts the function learns whether it runs. Items that come while it runs or
+        is halted go to `beside`; if it was halted meanwhile, the thread that runs it calls
+        `attend`.
         """
         out = self._out
         stop = ["stop"] if self._stops >= 0 else []
@@ -245,7 +248,7 @@ class LoopWriter:
         out.put(depth, f"return receive, halt, {'end' if self._finishes else None}")
 
     def _whole(self, depth: int) -> None:
-        """Write everything that runs, and the code that cleans up behind it."""
+        """Write everything that runs, and the code that cleans up after it."""
         out = self._out
         if self._stops >= 0 or self._handlers:
             out.put(depth, "stop = over = -1" if self._over else "stop = -1")
@@ -282,9 +285,10 @@ class LoopWriter:
             out.put(depth + 1, "pass")
 
     def _states(self, depth: int) -> None:
-        """Write the code with which the stages begin and end, downstream first.
+        """Write the code with which stages begin and end, downstream first.
 
-        If one fails, the stages after it exist and get the error, and those before it never did.
+        If a stage fails to begin, the stages after it exist and get the error; those before it
+        never existed.
         """
         out = self._out
         for index in reversed(range(len(self._rendered))):
@@ -302,7 +306,7 @@ class LoopWriter:
             out.put(depth, f"closers.append(closer{index})")
 
     def _handled(self, depth: int) -> None:
-        """Write the loop, in which a failure is a jump to the next stage that handles errors."""
+        """Write the loop; a failure in it jumps to the next stage that handles errors."""
         out = self._out
         out.put(depth, "at = -1")
         out.put(depth, "while True:")
@@ -326,7 +330,7 @@ class LoopWriter:
         out.put(depth + 3, "raise failure", AGAIN)
 
     def _run(self, depth: int, *, ends: bool = True) -> None:
-        """Write the start, the loop over the items, and the end."""
+        """Write the code of the start, the loop over the items, and the code of the end."""
         out = self._out
         self._states(depth)
         started = self._starts(depth)
@@ -380,7 +384,7 @@ class LoopWriter:
         out.put(depth + 1, "x = yield n")
 
     def _body(self, first: int, depth: int) -> None:
-        """Write the stages from `first` on, each in place of its predecessor's EMIT."""
+        """Write the stages from `first` on, each in place of the EMIT of the one before."""
         after: list[tuple[int, int, Lines]] = []
         for index in range(first, len(self._rendered)):
             lines = self._rendered[index].on_item
@@ -401,7 +405,10 @@ class LoopWriter:
     def _block(
         self, index: int, depth: int, lines: Lines, *, at_end: int, handles: bool = False
     ) -> None:
-        """Write lines outside of the loop over items; what they emit goes to the later stages."""
+        """Write lines outside of the loop over the items.
+
+        What they emit goes to the later stages.
+        """
         out = self._out
         emit = _emit(lines)
         self._put_lines(index, depth, lines[:emit], at_end=at_end)
@@ -430,7 +437,7 @@ class LoopWriter:
     ) -> None:
         """Write the lines of a stage.
 
-        `at_end`: the meaning of `stop` outside of the loop over items.
+        `at_end`: what `stop` means outside of the loop over the items.
         """
         out = self._out
         first = index if at_end is None else at_end
@@ -482,7 +489,7 @@ class LoopWriter:
                 out.put(depth, "n -= 1", TAIL)
 
     def _pause(self, depth: int, iterator: str) -> None:
-        """Write the end of a loop's body: stop without demand, unless the loop has ended anyway."""
+        """Write the end of a loop's body: pause without demand, unless the loop has ended."""
         out = self._out
         if not self._gated:
             return
@@ -529,7 +536,7 @@ class LoopWriter:
 
 
 def _emit(lines: Lines) -> int | None:
-    """Return which of the lines is EMIT."""
+    """Return the index of the line that is EMIT; None if there is none."""
     return next((i for i, (_, text) in enumerate(lines) if text == "EMIT"), None)
 
 

@@ -1,4 +1,4 @@
-"""The methods that short flows use most, in one frame instead of two."""
+"""The methods that short flows use most, done in one frame instead of two."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _METHODS: Final = {
 def put_directly(kind: type[Flow[Any]]) -> None:
     """Give `kind` new versions of these methods, which do the work of `Flow._add` themselves.
 
-    A flow of a few items takes longer to assemble than to run, and the frame of `_add` is a quarter
-    of that.
+    A flow of a few items takes longer to assemble than to run, and the frame of `_add` takes a
+    quarter of that time.
 
     Args:
         kind: the class of flows.

@@ -1,4 +1,4 @@
-"""The ends of flows: callbacks, blocking and asynchronous iteration, the guard for others."""
+"""The ends of flows: callbacks, blocking and asynchronous iteration, a guard for others."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +25,8 @@ _PLACES: Final = {
         "core_subscriber",
     ),
 }
-"""Loaded when they are first used: some make flows, which import others."""
+"""Names that are loaded when they are first used: some of their modules make flows, which import
+others."""
 
 if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES)

@@ -1,4 +1,4 @@
-"""``async for x in flow`` and ``await flow``: consumption in an asyncio loop."""
+"""``async for x in flow`` and ``await flow``: a flow is consumed in an asyncio loop."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ __all__ = ["AsyncItems", "LoopSubscriber", "await_single", "iterate_async", "run
 T = TypeVar("T")
 
 _HOLD_S: Final = 0.005
-"""The time that a consumer may hold its loop before other tasks have their turn, in seconds."""
+"""The time for which a consumer may hold its event loop before other tasks get a turn, in
+seconds."""
 _MOST: Final = 256
-"""The most items to take until the next look at the clock."""
+"""The most items to take before the clock is read again."""
 
 
 @final
 class _Hold:
-    """The time for which a consumer has held its loop: others have their turn by time.
+    """The time for which a consumer has held its event loop: it then lets other tasks run.
 
-    So a fast flow costs little, and a slow one does not keep other tasks waiting.
+    This costs a fast flow little, and keeps a slow flow from holding up other tasks.
     """
 
     __slots__ = ("_began", "size")
@@ -47,10 +48,10 @@ class _Hold:
     def __init__(self) -> None:
         self._began = monotonic()
         self.size = 1
-        """The number of items to take until the next look at the clock: small if they take long."""
+        """The number of items to take before the clock is read again: few, if they take long."""
 
     def is_over(self) -> bool:
-        """Return whether the loop has to have a turn."""
+        """Return whether other tasks of the event loop have to get a turn now."""
         held = monotonic() - self._began
         if held >= _HOLD_S:
             self.size = max(1, int(self.size * _HOLD_S / held))
@@ -65,14 +66,14 @@ class _Hold:
         self.begin()
 
     def begin(self) -> None:
-        """Start the time: the other tasks have just had a turn."""
+        """Start to measure the time: the other tasks have just had a turn."""
         self._began = monotonic()
 
 
 async def iterate_async(flow: Flow[T], prefetch: int | None) -> AsyncGenerator[T, None]:
-    """Yield the items of `flow` in the running loop; leaving cancels it.
+    """Yield the items of `flow` in the running loop; leaving the generator cancels the flow.
 
-    A flow of an iterator is pulled, as by ``for``. Others are subscribed to.
+    A flow of an iterator is pulled, as by ``for``. Other flows are subscribed to.
 
     Args:
         flow: the flow to iterate over.
@@ -141,8 +142,8 @@ class AsyncItems(Generic[T]):
     >>> asyncio.run(main())
     0
 
-    When the block ends, the flow is cancelled and has cleaned up. A loop without a block that is
-    left early cleans up soon after: Python closes its generator in a separate task.
+    At the end of the block, the flow is cancelled and has cleaned up. If a loop without a block is
+    left early, the flow cleans up soon after: Python closes its generator in a separate task.
     """
 
     __slots__ = ("_items",)
@@ -157,7 +158,7 @@ class AsyncItems(Generic[T]):
         return await anext(self._items)
 
     async def aclose(self) -> None:
-        """Cancel the flow, unless it has ended. Idempotent."""
+        """Cancel the flow, unless it has ended. Further calls have no effect."""
         await self._items.aclose()
 
     async def __aenter__(self) -> Self:
@@ -183,8 +184,8 @@ async def await_single(source: Publisher[T]) -> T:
     """Return the only item of `source`.
 
     Raises:
-        NoItemError: if there is none.
-        TooManyItemsError: if there are more.
+        NoItemError: if there is no item.
+        TooManyItemsError: if there is more than one item.
     """
     from flow_core.sources._loops import LoopWatch  # it imports this module
 
@@ -238,7 +239,7 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
     async def wait(self) -> bool:
         """Wait until an item is there, or the flow has ended.
 
-        Return whether that took a turn of the loop.
+        Return True if waiting gave other tasks of the loop a turn.
         """
         queue = self.queue
         waited = False
@@ -255,12 +256,12 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
         return waited
 
     async def take(self) -> T | None:
-        """Return the next item, or None at the end. Raises the error of the flow."""
+        """Return the next item, or None at the end. If the flow has failed, raise its error."""
         await self.wait()
         return self.taken()
 
     async def left(self, watch: LoopWatch) -> None:
-        """Cancel, and wait until all tasks of the flow have ended: the consumer has left."""
+        """Cancel the flow, as the consumer has left, and wait until all its tasks have ended."""
         watch.end()
         self.cancel()
         home = self.home()
@@ -268,7 +269,7 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
             await home.ended()
 
     def lost(self) -> None:
-        """Stop: the loop is closed, and no coroutine waits any more."""
+        """Stop, because the loop is closed and no coroutine waits any more."""
         from flow_core.sources._loops import closed_loop
 
         if not self._cancelled:

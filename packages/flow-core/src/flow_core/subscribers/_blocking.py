@@ -27,20 +27,20 @@ __all__ = [
 T = TypeVar("T")
 
 _LOOK_EVERY_S: Final = 0.2
-"""The time that the main thread waits before it checks for signals, in seconds."""
+"""The time for which the main thread waits before it checks for signals, in seconds."""
 
 _WAY: Final = "use `async for item in flow`, or await the only item: `await flow.to_list()`"
 
 
 def check_may_block(what: str, way: str = _WAY) -> None:
-    """Refuse to block the thread of a running event loop, or of a clock.
+    """Refuse to block the thread of a running event loop, or that of a clock.
 
     Args:
-        what: the call that would block, for the message.
+        what: names the call that would block, for the message.
         way: what to do in an event loop instead, for the message.
 
     Raises:
-        BlockingInEventLoopError: if this thread runs an asyncio loop, or timers.
+        BlockingInEventLoopError: if this thread runs an asyncio loop, or a clock's timers.
     """
     refused = _refusal(what, way)
     if refused is not None:
@@ -48,7 +48,7 @@ def check_may_block(what: str, way: str = _WAY) -> None:
 
 
 def _refusal(what: str, way: str) -> BlockingInEventLoopError | None:
-    """Return the error of `check_may_block` here, if there is one."""
+    """Return the error that `check_may_block` would raise in this thread; None if it would not."""
     if running_loop() is not None:
         return BlockingInEventLoopError(f"{what} would block the running event loop; {way}")
     if on_clock_thread():
@@ -61,19 +61,20 @@ def _refusal(what: str, way: str) -> BlockingInEventLoopError | None:
 
 
 def wait_for(queue: SimpleQueue[T], timeout_s: float | None = None) -> T:
-    """Take an object that another thread puts into `queue`. Signal handlers run meanwhile.
+    """Take an object that another thread puts into `queue`; signal handlers can run meanwhile.
 
-    A signal ends a wait of the main thread only if that thread receives it. Linux gives it to
-    another one that is about to start a thread, and nothing ends a wait that begins just after the
-    signal. So the main thread checks from time to time.
+    A signal ends a wait of the main thread only if that thread receives it. Linux may give the
+    signal to another thread, if that thread is just starting a new one. Also, if the wait begins
+    just after the signal, nothing ends it. So the main thread checks for signals from time to time.
 
     Args:
-        queue: the queue.
-        timeout_s: how long to wait at most, in seconds; None for no limit.
+        queue: the queue from which the object is taken.
+        timeout_s: the longest time to wait, in seconds; None for no limit.
 
     Raises:
-        Empty: if nothing came within `timeout_s`.
-        FlowError: if the interpreter is ending, so that the other threads stand still.
+        Empty: if no object came within `timeout_s`.
+        FlowError: if the interpreter is shutting down: no other thread runs then that could put
+            anything into `queue`.
     """
     if sys.is_finalizing():  # in a finaliser
         raise FlowError(
@@ -93,16 +94,17 @@ def wait_for(queue: SimpleQueue[T], timeout_s: float | None = None) -> T:
 
 
 def iterate_blocking(source: Publisher[T], prefetch: int | None) -> Iterator[T]:
-    """Yield the items of `source`, of which at most `prefetch` wait; closing the iterator cancels.
+    """Yield the items of `source`, at most `prefetch` of which wait; closing it cancels.
 
-    Where this thread must not wait, only the items that come without waiting.
+    If this thread must not wait, only the items that come without waiting are yielded, and then the
+    error is raised.
 
     Args:
         source: the publisher.
         prefetch: see `QueuedSubscriber`.
 
     Raises:
-        BlockingInEventLoopError: where it would have to wait, and must not.
+        BlockingInEventLoopError: if this would have to wait in a thread that must not wait.
     """
     refused = _refusal("iterating over this flow", _WAY)
     subscriber: BlockingSubscriber[T] | HastySubscriber[T]
@@ -127,11 +129,11 @@ def iterate_blocking(source: Publisher[T], prefetch: int | None) -> Iterator[T]:
 
 @final
 class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
-    """Takes items from any thread and wakes one that blocks.
+    """Takes items from any thread, and wakes the consumer, which blocks.
 
-    The bell may ring before the thread waits for it, also in a finaliser or a signal handler of the
-    thread that is about to wait. `SimpleQueue.put` may be called there at any point, and takes no
-    lock.
+    The bell wakes the consumer. It may ring before the consumer waits for it, even in a finaliser
+    or a signal handler of the thread that is about to wait. `SimpleQueue.put` may be called there
+    at any point, and takes no lock.
     """
 
     operator = "for"
@@ -164,8 +166,8 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
 class HastySubscriber(QueuedSubscriber[T], Generic[T]):
     """Takes items where blocking is not allowed: in the thread of an event loop, or of a clock.
 
-    As soon as another thread signals, the flow is refused, even if an item is there: otherwise it
-    would depend on chance.
+    As soon as another thread signals, the flow is refused, even if an item is there: otherwise, it
+    would depend on chance whether it is refused.
 
     Args:
         prefetch: see `QueuedSubscriber`.
@@ -203,7 +205,7 @@ class HastySubscriber(QueuedSubscriber[T], Generic[T]):
         super().on_complete()
 
     def wait(self) -> None:
-        """Raise the error, if no item waits and the flow has not ended."""
+        """Raise the error `refused`, if no item waits and the flow has not ended."""
         self.ask()
         if self._others or not (self.queue or self._done):
             raise self._refused

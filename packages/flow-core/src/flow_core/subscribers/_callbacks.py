@@ -1,4 +1,4 @@
-"""``flow.subscribe(on_next, ...)``: functions as a subscriber, and the handle to stop it."""
+"""``flow.subscribe(on_next, ...)``: functions as a subscriber, and a handle to stop the flow."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ __all__ = ["CallbackSubscriber"]
 T = TypeVar("T")
 
 _waiting: Final = RLock()
-"""Held while a subscriber gets its bell, so that all waiting threads use the same one. A signal
-handler of the thread that holds it may enter it, too."""
+"""Held while a subscriber gets its bell, so that all waiting threads use the same bell. A signal
+handler in the thread that holds the lock may take it, too."""
 
 
 _outlived: Final = [False]
-"""True if there was a flow that continued when `subscribe` had returned."""
+"""True if there was a flow that still ran when `subscribe` had returned."""
 _FEW: Final = 3
 _log: Final = logging.getLogger("flow_core")
 
 
 @atexit.register
 def _tell_running() -> None:
-    """Name the flows that end with the program."""
+    """Report the flows that still run, and end with the program."""
     if not _outlived[0]:
         return
     # Looking for them only now costs nothing for flows that have ended.
@@ -71,16 +71,17 @@ def _ignore(_: object) -> None:
 
 @final
 class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
-    """Calls functions for the signals; itself the `Disposable` that stops the flow.
+    """Calls functions for the signals. This is also the `Disposable` that stops the flow.
 
     Args:
         on_next: called with each item.
-        on_error: called with the error; without it the error goes to the dropped-errors hook, in an
-            `OnErrorNotImplementedError`.
-        on_complete: called at the end.
-        prefetch: items to request at a time, refilled at 75 %; None requests without bound.
-        flow: the flow that it runs, for messages.
-        home: the home, if the caller knows it; EMPTY to find it here.
+        on_error: called with the error; without it, the error goes to the dropped-errors hook, in
+            an `OnErrorNotImplementedError`.
+        on_complete: called when the flow has completed.
+        prefetch: how many items to request at a time, refilled at 75 %; None to request without
+            bound.
+        flow: the flow that is subscribed to, for messages.
+        home: the home of the subscription, if the caller knows it; EMPTY to find it in this thread.
     """
 
     __slots__ = (
@@ -111,7 +112,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
     ) -> None:
         self._flow = flow
         self.error: BaseException | None = None
-        """The error of the flow, if it has failed."""
+        """The error with which the flow has failed; None if it has not failed."""
         self._trace: TracebackType | None = None
         self._on_next = on_next or _ignore
         self._on_error = on_error
@@ -125,11 +126,12 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         self._ended = False
         self._home = current_home() if home is EMPTY else home
         self._bell: SimpleQueue[None] | None = None
-        """It rings at the end for a waiting thread, which rings it again for the next one."""
+        """A bell that rings at the end for a waiting thread, which then rings it again for the next
+        one."""
 
     @override
     def home(self) -> Home | None:
-        """The home of the thread in which this was made."""
+        """The home of the thread in which this subscriber was made."""
         return self._home
 
     @override
@@ -148,7 +150,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def receiver(self) -> Callable[[T], object]:
-        """Return the function itself if demand is unbounded, which saves a frame."""
+        """Return `on_next` of the user itself if demand is unbounded, which saves a frame."""
         return self._on_next if self._prefetch == UNBOUNDED else self.on_next
 
     @override
@@ -170,7 +172,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Handle the error. Once this has ended or was disposed of, drop it."""
+        """Handle the error. If this has ended already, or was disposed of, drop the error."""
         if error is None:
             raise none_given("on_error")
         if self._ended:
@@ -218,7 +220,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """End the flow: the user's function has failed."""
+        """End the flow, because the user's function has failed."""
         self.on_error(error)
         return True
 
@@ -228,7 +230,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         return self._ended
 
     def dispose(self) -> None:
-        """Cancel the flow. Idempotent, callable from any thread."""
+        """Cancel the flow. Further calls have no effect. Callable from any thread."""
         self._end()
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
@@ -244,13 +246,13 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         LookupError: no such page
 
         Returns:
-            False if `timeout_s` seconds passed before.
+            True if the flow has ended; False if `timeout_s` seconds passed before.
 
         Raises:
-            Exception: the error of the flow, which `error` also has.
-            BlockingInEventLoopError: if it had to wait in the thread of a running event loop, or
+            Exception: the error with which the flow has failed; the attribute `error` has it, too.
+            BlockingInEventLoopError: if this has to wait in the thread of a running event loop, or
                 of a clock.
-            FlowError: if it had to wait in a finaliser while the interpreter is ending.
+            FlowError: if this has to wait in a finaliser while the interpreter is shutting down.
         """
         if not self._ended and timeout_s != 0:
             check_may_block("waiting for the end of this flow")
@@ -273,7 +275,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         return True
 
     def _rang(self, timeout_s: float | None) -> bool:
-        """Wait for the bell; return False if the flow has not ended by then."""
+        """Wait for the bell. Return False if the flow has not ended after `timeout_s` seconds."""
         with _waiting:
             if self._bell is None:
                 self._bell = SimpleQueue()
@@ -305,7 +307,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         )
 
     def watch(self) -> None:
-        """Report if the program ends before the flow does."""
+        """Have a flow reported that still runs when the program ends."""
         _outlived[0] = True
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""An action for each item, one after the other, in the code that iterates over the flow."""
+"""Calls an action for each item, one after the other, in the code that iterates over the flow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def do_each(flow: Flow[T], action: Callable[[T], object]) -> None:
-    """Call `action` in this thread; if it returns a coroutine, wait for that."""
+    """Call `action` for each item, in this thread; if it returns a coroutine, wait for its end."""
     items = iter(flow)
     try:
         for item in items:
@@ -40,7 +40,7 @@ def do_each(flow: Flow[T], action: Callable[[T], object]) -> None:
 
 
 async def do_each_async(flow: Flow[T], action: Callable[[T], object]) -> None:
-    """Call `action` in the running loop; if it returns an awaitable, await that."""
+    """Call `action` for each item, in the running loop; if it returns an awaitable, await it."""
     async with flow.aiterate() as items:
         async for item in items:
             given = action(item)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def single_future(source: Publisher[T]) -> Future[T]:
-    """Subscribe, and return the future of the only item."""
+    """Subscribe to `source`, and return a future of its only item."""
     future: Future[T] = Future()
     source.subscribe(_FutureSubscriber(future))
     return future
@@ -38,7 +38,7 @@ class _FutureSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def home(self) -> Home | None:
-        """The home of the thread in which this was made."""
+        """The home of the thread in which this subscriber was made."""
         return self._home
 
     def _resolved(self, future: Future[T]) -> None:

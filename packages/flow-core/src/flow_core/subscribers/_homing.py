@@ -1,4 +1,4 @@
-"""Brings the signals of other threads into the event loop in which a flow was subscribed to."""
+"""Brings signals of other threads into the event loop in which a flow was subscribed to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @final
 class _End:
-    """The end of the flow."""
+    """Stands for the end of the flow among the signals."""
 
     __slots__ = ("error",)
 
@@ -34,11 +34,12 @@ class _End:
 class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
     """Calls its downstream in the thread of the home's loop, whichever thread signals.
 
-    Signals of the loop's own thread pass at once, unless others wait. Those wait in a queue that
-    only the demand bounds. When the loop is closed, the flow is cancelled, and the downstream gets
-    a FlowError; then there is only another thread left to call it in.
+    Signals that come in the loop's own thread pass at once, unless others wait. Signals of other
+    threads wait in a queue, whose length only the demand bounds. When the loop is closed, the flow
+    is cancelled, and the downstream gets a FlowError; only another thread is left then to call it
+    in.
 
-    Made in the loop's thread.
+    It is made in the loop's thread.
 
     Args:
         downstream: gets the signals.
@@ -64,9 +65,9 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         self._upstream: Subscription | None = None
         self._signals: deque[T | _End] = deque()
         self._coming = False
-        """True if the loop is about to look at the signals."""
+        """True if the loop is about to look at the waiting signals."""
         self._open = [True]
-        """Not empty until the end: the thread that pops the entry may send the end, or cancel."""
+        """Not empty until the end. The thread that pops the entry may send the end, or cancel."""
         self._watch: LoopWatch | None = None
 
     @override
@@ -87,7 +88,7 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
             self._drop()
 
     def _close(self) -> bool:
-        """Cancel the upstream unless it has ended by itself.
+        """Cancel the upstream, unless it has ended by itself.
 
         Return True for the first caller only.
         """
@@ -119,7 +120,7 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Take the subscription, in whichever thread it comes: only requests follow."""
+        """Take the subscription in whichever thread it comes: only requests follow."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._upstream is not None or not self._open:
@@ -173,7 +174,7 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
                 self._lost()
 
     def _lost(self) -> None:
-        """End the flow: the loop is closed. Any thread."""
+        """End the flow, because the loop is closed. Called in any thread."""
         if self._close():
             self._drop()
             self._downstream.on_error(closed_loop("subscribe()", None))

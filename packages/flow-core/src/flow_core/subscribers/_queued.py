@@ -27,20 +27,20 @@ _take: Final[Callable[[deque[Any]], Any]] = deque[Any].popleft
 
 
 class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
-    """Takes items from any thread and wakes one consumer; subclasses know how it waits.
+    """Takes items from any thread and wakes one consumer; subclasses define how it waits.
 
     No wake-up is lost: the consumer sets a flag before it waits, and looks at the queue again after
     that; a producer appends before it reads the flag. No item is lost in silence, either: `cancel`
-    sets its flag before it empties the queue, and a producer appends before it reads that flag.
-    Subclasses decide what happens to an error that no consumer waits for.
+    sets its own flag before it empties the queue, and a producer appends before it reads that flag.
+    Subclasses decide what happens to an error when no consumer waits for it.
 
     Args:
-        prefetch: how many items may wait; they are requested again at 75 %. None for one at a time,
-            which is requested only when the consumer needs it.
+        prefetch: how many items may wait; refilled at 75 %. None to request one item at a time, and
+            only when the consumer needs it.
     """
 
     operator: ClassVar[str]
-    """The name of the consumer, in words."""
+    """The name of the consumer in texts."""
 
     __slots__ = (
         "_asked",
@@ -61,29 +61,30 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         self._prefetch = prefetch or 1
         self._limit = UNBOUNDED if prefetch is None else replenish_limit(prefetch)
         self._asked = 0 if prefetch is None else None
-        """The number of items requested after the first one; None if they are requested ahead."""
+        """The number of items that were requested after the first one; None if items are requested
+        ahead."""
         self.queue: deque[T] = deque()
         """The items that wait."""
         self._subscription: Subscription | None = None
         self._errors: list[BaseException] = []
-        """The error of the flow, until it is taken out."""
+        """Contains the error of the flow, until it is taken out."""
         self._done = self._cancelled = False
         self._home = current_home()
         self._waits = False
-        """True if the consumer waits, or is about to check whether it has to; or has cancelled, so
-        that each item is checked."""
+        """True if the consumer waits, or is about to check whether it has to wait; also if it has
+        cancelled, so that each item is checked."""
         self._consumed = 0
-        """The number of items since the last request: those that were taken, and those of
-        `at_hand`."""
+        """The number of items that came out since the last request: those that were taken, and
+        those that `at_hand` was to give."""
         self._left = repeat(self.queue, 0)
-        """One entry for each item that `at_hand` has not given yet."""
+        """Has one entry left for each item that `at_hand` has not given yet."""
 
     @abstractmethod
     def _wake(self) -> None:
-        """Make the consumer look again."""
+        """Have the consumer look at the queue again."""
 
     def ask(self) -> None:
-        """Prepare to wait: request an item, unless they are requested ahead."""
+        """Prepare to wait: request an item, unless items are requested ahead."""
         asked, subscription = self._asked, self._subscription
         if asked is not None and asked < self._consumed and subscription is not None:
             self._asked = asked + 1
@@ -91,7 +92,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def home(self) -> Home | None:
-        """The home of the thread in which this was made."""
+        """The home of the thread in which this subscriber was made."""
         return self._home
 
     @override
@@ -129,7 +130,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def receiver(self) -> Callable[[T], object]:
-        """Return `on_next`, for sources that send nothing after an end."""
+        """Return a shorter `on_next`, for sources that send nothing after an end."""
         queue, prefetch = self.queue, self._prefetch
         append = queue.append
 
@@ -144,14 +145,14 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         return receive
 
     def _told(self) -> None:
-        """Note that an item was added, and the consumer wants to know."""
+        """Note that an item was added and that the consumer wants to know."""
         if self._cancelled:
             hooks.drop_waiting(self.queue)
         else:
             self._wake()
 
     def _waits_no_more(self) -> None:
-        """Continue the consumer. `cancel` sets `_cancelled` before `_waits`."""
+        """Let the consumer continue. `cancel` sets `_cancelled` before it sets `_waits`."""
         self._waits = False
         if self._cancelled:
             self._waits = True
@@ -177,9 +178,11 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
             self._wake()
 
     def taken(self) -> T | None:
-        """Return the next item, or None if the flow has ended. Raises the error of the flow.
+        """Return the next item, or None if the flow has completed.
 
-        Call it only when an item waits, or the flow has ended.
+        Raise its error if it has failed.
+
+        This may be called only if an item waits, or the flow has ended.
         """
         if not self.queue:
             if self._errors:
@@ -194,10 +197,10 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         return item
 
     def at_hand(self, most: int = UNBOUNDED) -> Iterator[T]:
-        """Iterate over the items that wait right now, up to the one with which more are requested.
+        """Iterate over the items that wait now, up to the one after which more are requested.
 
-        An item is taken when it is asked for, and no Python code runs for it. Iterate to the end,
-        unless `cancel` comes first.
+        An item is taken when the iterator is asked for it, and no Python code runs for that.
+        Iterate to the end, unless `cancel` comes first.
 
         Args:
             most: how many items to give at most.
@@ -225,7 +228,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
             self._drop(error)
 
     def _drop(self, error: BaseException) -> None:
-        """Drop an error that no consumer waits for any more."""
+        """Handle an error that no consumer waits for any more."""
         hooks.drop_error(error)
 
     @override

@@ -37,14 +37,14 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         """Run the flow, and yield its items."""
 
     def last(self) -> T_co:
-        """Return the last item; blocks until the end.
+        """Return the last item; blocks until the flow has completed.
 
         >>> import flow_core as flow
         >>> flow.range(3).last()
         2
 
         Raises:
-            NoItemError: if there is none.
+            NoItemError: if there is no item.
         """
         found: Any = UNSET  # Any: an item, or UNSET
         for found in self:  # noqa: B007 - the last one is wanted
@@ -56,15 +56,15 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         return cast("T_co", found)  # it is not UNSET
 
     def single(self) -> T_co:
-        """Return the only item; blocks.
+        """Return the only item; blocks until the flow has completed.
 
         >>> import flow_core as flow
         >>> flow.range(3).sum().single()
         3
 
         Raises:
-            NoItemError: if there is none.
-            TooManyItemsError: if there are more.
+            NoItemError: if there is no item.
+            TooManyItemsError: if there is more than one item.
         """
         found: Any = UNSET  # Any: an item, or UNSET
         for item in _closing(iter(self)):
@@ -76,7 +76,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         return cast("T_co", found)  # it is not UNSET
 
     def run(self) -> None:
-        """Run to the end, for the effects of the flow; its items are dropped. Blocks.
+        """Run the flow to its end, for its effects; its items are dropped. Blocks.
 
         >>> import flow_core as flow
         >>> flow.range(2).do_on_next(print).run()
@@ -84,7 +84,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         1
 
         Raises:
-            Exception: the error of the flow.
+            Exception: the error with which the flow has failed.
             BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
         """
         items = iter(self)
@@ -96,7 +96,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
                 close()
 
     def run_async(self) -> Coroutine[Any, Any, None]:  # Any: the types that the loop sends and gets
-        """As `run`, in an event loop.
+        """Run the flow to its end, as `run` does, but in an event loop.
 
         >>> import asyncio
         >>> import flow_core as flow
@@ -107,7 +107,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         When it returns, raises, or is cancelled, all tasks of the flow have ended.
 
         Raises:
-            Exception: the error of the flow.
+            Exception: the error with which the flow has failed.
         """
         return run_to_end(iterate_async(self._whole(), None))
 
@@ -122,30 +122,31 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         timeout: Seconds | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Run to the end, and call a function for each item. Blocks.
+        """Run the flow to its end, and call a function for each item. Blocks.
 
         >>> import flow_core as flow
         >>> flow.range(2).for_each(print)
         0
         1
 
-        Without other arguments it is a ``for`` loop: the function is called in this thread, for one
-        item after the other. If it is a coroutine function, each coroutine is awaited, in one loop
-        for the process. With any other argument, `do_concurrent` calls the function; then items may
-        be done in any order.
+        Without other arguments, this is a ``for`` loop: the function is called in this thread, for
+        one item after the other. If it is a coroutine function, each of its coroutines is awaited,
+        in one event loop for the process. With any other argument, `do_concurrent` calls the
+        function; items may then be done in any order.
 
         Args:
-            action: called with an item; its result does not matter. It may be a coroutine function.
-            concurrency: how many items are worked on at a time.
-            executor: see `do_concurrent`, like all arguments that follow.
-            retry: how often an item is tried again: at once, or as `backoff` says.
-            backoff: how long to wait before that: a time in seconds, which grows, or a `Backoff`.
+            action: called with an item; its result is not used. It may be a coroutine function.
+            concurrency: how many items are worked on at the same time.
+            executor: see `do_concurrent`; the arguments that follow are also explained there.
+            retry: how often a failed item is tried again: at once, or as `backoff` says.
+            backoff: how long to wait before an item is tried again: a time in seconds, which grows,
+                or a `Backoff`.
             timeout: how long each try of a coroutine function may take, in seconds.
-            clock: the clock of `timeout` and `backoff`.
+            clock: the clock that measures `timeout` and `backoff`.
 
         Raises:
             TypeError: if `action` cannot be called.
-            Exception: the error of the flow, or of `action`. The flow is cancelled then.
+            Exception: the error of the flow, or of `action`; the latter cancels the flow.
             BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
         """
         if not callable(action):
@@ -176,7 +177,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         timeout: Seconds | None = None,
         clock: Clock | None = None,
     ) -> Coroutine[Any, Any, None]:  # Any: the types that the loop sends and gets
-        """As `for_each`, in an event loop: ``await flow.for_each_async(send, 10)``.
+        """Do as `for_each`, but in an event loop: ``await flow.for_each_async(send, 10)``.
 
         >>> import asyncio
         >>> import flow_core as flow
@@ -191,15 +192,17 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
 
         Args:
             action: called with an item; if it is a coroutine function, its coroutine is awaited.
-            concurrency: how many items are worked on at a time.
-            executor: see `do_concurrent`, like all arguments that follow.
-            retry: how often an item is tried again: at once, or as `backoff` says.
-            backoff: how long to wait before that: a time in seconds, which grows, or a `Backoff`.
+            concurrency: how many items are worked on at the same time.
+            executor: see `do_concurrent`; the arguments that follow are also explained there.
+            retry: how often a failed item is tried again: at once, or as `backoff` says.
+            backoff: how long to wait before an item is tried again: a time in seconds, which grows,
+                or a `Backoff`.
             timeout: how long each try of a coroutine function may take, in seconds.
-            clock: the clock of `timeout` and `backoff`.
+            clock: the clock that measures `timeout` and `backoff`.
 
         Raises:
-            TypeError: if `action` cannot be called; at once, and not when it is awaited.
+            TypeError: if `action` cannot be called; raised at once, and not when the result is
+                awaited.
             Exception: the error of the flow, or of `action`.
         """
         if not callable(action):
@@ -219,7 +222,9 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         ).run_async()
 
     def to_future(self) -> Future[T_co]:
-        """Run for the only item, as a `concurrent.futures.Future`; cancelling it cancels the flow.
+        """Run the flow, and return a `concurrent.futures.Future` of its only item.
+
+        Cancelling the future cancels the flow.
 
         >>> import flow_core as flow
         >>> flow.range(3).sum().to_future().result()
@@ -234,7 +239,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
 
 
 def _closing(iterator: Iterator[T]) -> Iterator[T]:
-    """Yield from `iterator`, and close it when this is left early."""
+    """Yield from `iterator`, and close it if this generator is left early."""
     try:
         yield from iterator
     finally:

@@ -1,4 +1,4 @@
-"""The guard before a subscriber that this library does not know."""
+"""The guard in front of a subscriber that is not a class of this library."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 
 def core_subscriber(subscriber: Subscriber[T]) -> CoreSubscriber[T]:
-    """Return `subscriber` itself if it follows the rules, or else with a guard before it.
+    """Return `subscriber` if it follows the rules itself, or else a guard in front of it.
 
     Raises:
-        NoneItemError: for None.
-        TypeError: for an object that lacks a method of a subscriber.
+        NoneItemError: if `subscriber` is None.
+        TypeError: if `subscriber` lacks a method of a subscriber.
     """
     if isinstance(subscriber, CoreSubscriber):
         return subscriber
@@ -42,8 +42,8 @@ def core_subscriber(subscriber: Subscriber[T]) -> CoreSubscriber[T]:
 class StrictSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
     """Follows the rules towards another subscriber, and keeps its mistakes out of the flow.
 
-    One subscription only; nothing after a terminal; an error of one of its methods cancels the flow
-    and goes to the dropped-errors hook.
+    It allows one subscription only, and sends nothing after a terminal. If one of the subscriber's
+    methods raises an error, the flow is cancelled, and the error goes to the dropped-errors hook.
     """
 
     __slots__ = ("_done", "_home", "_subscriber", "_subscription")
@@ -56,7 +56,7 @@ class StrictSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def home(self) -> Home | None:
-        """The home of the thread in which this was made."""
+        """The home of the thread in which this subscriber was made."""
         return self._home
 
     @override
