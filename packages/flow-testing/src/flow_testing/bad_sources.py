@@ -1,4 +1,4 @@
-"""Publishers that break the rules, to check that an operator keeps them all the same."""
+"""Publishers that break the rules, to check that an operator nevertheless keeps them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["BAD_SOURCES", "BadSource", "LateError", "Misbehaving", "check_bad_so
 
 
 class LateError(Exception):
-    """The error that a source signals too late."""
+    """The error that a bad source signals too late."""
 
 
 class _FirstError(Exception):
-    """The error with which a source fails, as it may."""
+    """The error with which a source fails within the rules."""
 
 
 @final
 class _RogueLink(Subscription):
-    """A subscription that only records."""
+    """A subscription that only records the calls to it."""
 
     __slots__ = ("cancelled", "requested")
 
@@ -48,10 +48,10 @@ class _RogueLink(Subscription):
 
 @final
 class Misbehaving(Publisher[int]):
-    """A publisher that does what a `BadSource` tells it to do, when called to.
+    """A publisher that does what a `BadSource` makes it do.
 
     Args:
-        announces: whether it calls ``on_subscribe`` when it is subscribed, as it should.
+        announces: whether it calls ``on_subscribe`` when it is subscribed to, as the rules say.
         request: the first request of the downstream.
     """
 
@@ -71,16 +71,16 @@ class Misbehaving(Publisher[int]):
         self._hold: tuple[Event, Event] | None = None
         self._subscriber: Subscriber[int] | None = None
         self.link = _RogueLink()
-        """The subscription that it passes on."""
+        """The subscription that this publisher passes on."""
         # Any: the operator's items.
         self.downstream: TestSubscriber[Any] = TestSubscriber(request, on_item=self._taken)
-        """The subscriber behind the operator."""
+        """The subscriber that the operator has put before its downstream."""
         self.sent: list[int] = []
-        """The items that it was allowed to send, and those that the operator may take."""
+        """The items that the publisher was allowed to send: the operator may pass these on."""
         self.lost: list[int] = []
-        """The items that it was not allowed to send: no subscriber may get them."""
+        """The items that the publisher was not allowed to send: no subscriber may get them."""
         self.lost_errors: list[BaseException] = []
-        """The errors that it was not allowed to send."""
+        """The errors that the publisher was not allowed to send."""
 
     @override
     def subscribe(self, subscriber: Subscriber[int], /) -> None:
@@ -90,7 +90,7 @@ class Misbehaving(Publisher[int]):
 
     @property
     def subscribed(self) -> bool:
-        """Return whether the operator has subscribed; one like ``take(0)`` need not."""
+        """Return whether the operator has subscribed; an operator like ``take(0)`` need not."""
         return self._subscriber is not None
 
     @property
@@ -113,11 +113,11 @@ class Misbehaving(Publisher[int]):
             self.subscriber.on_next(item)
 
     def hold(self) -> tuple[Event, Event]:
-        """Hold the thread that passes the next item to the downstream.
+        """Hold the thread that passes the next item to the downstream, while it does so.
 
         Returns:
-            Two events: the first is set when the thread is held, and setting the second releases
-            it.
+            Two events: the first is set when the thread is held, and setting the second one
+            releases the thread.
         """
         self._hold = hold = (Event(), Event())
         return hold
@@ -139,14 +139,14 @@ class Misbehaving(Publisher[int]):
 @final
 @dataclass(frozen=True)
 class BadSource:
-    """One way to break the rules.
+    """One way to break a rule.
 
     Args:
-        name: for messages, and as a test's id.
+        name: the name in messages, also useful as a test's id.
         rule: the rule that is broken.
-        act: breaks it, after the subscription.
-        announces: whether ``on_subscribe`` comes first.
-        ends: whether there is a terminal that the downstream must get.
+        act: the function that breaks the rule, after the subscription.
+        announces: whether ``on_subscribe`` comes before it.
+        ends: whether the source sends a terminal that the downstream must get.
         request: the first request of the downstream.
     """
 
@@ -249,7 +249,7 @@ def _unannounced_error(source: Misbehaving) -> None:
 
 
 def _quietly(signal: Callable[[], object]) -> None:
-    """Ignore errors: an operator may raise towards a source that has not even announced itself."""
+    """Ignore errors: an operator may raise one to a source that has not called ``on_subscribe``."""
     try:
         signal()
     except Exception:
@@ -271,7 +271,7 @@ def _complete_after_cancel(source: Misbehaving) -> None:
 
 
 def _two_threads(source: Misbehaving) -> None:
-    """Hold one thread within the downstream, if it gets there, while the other signals."""
+    """Hold one thread within the downstream, if it gets there, while the other thread signals."""
     entered, go_on = source.hold()
     first = Thread(target=lambda: source.send(1, 2, 3), daemon=True)
     first.start()
@@ -307,7 +307,7 @@ BAD_SOURCES: Final[tuple[BadSource, ...]] = (
     BadSource("on_complete after cancel, and an item", "§1.8", _complete_after_cancel, ends=False),
     BadSource("two threads at once", "§1.3", _two_threads),
 )
-"""The rules that a source can break, each alone."""
+"""The ways to break the rules, each of them alone."""
 
 
 def check_bad_source(
@@ -320,23 +320,24 @@ def check_bad_source(
 ) -> None:
     """Check that an operator keeps the rules towards its subscriber, whatever its source does.
 
-    For each of `BAD_SOURCES`, the operator is put behind it. The downstream must get a legal
-    sequence with at most one terminal, and exactly one where there is one. Signals that come too
-    late must reach the hooks for dropped items and errors: nothing is lost in silence.
+    The operator is put behind each of `BAD_SOURCES`. Its downstream must get a legal sequence of
+    signals: at most one terminal, and exactly one if the source sends one that counts. Signals that
+    come too late must reach the hooks for dropped items and errors: nothing is lost in silence.
 
     >>> check_bad_source(lambda source: source.map(str), only=lambda name: "after" in name)
 
     Args:
         apply: puts the operator behind a flow.
-        bounded: whether the operator has a queue, so that a source that sends more than was
+        bounded: whether the operator has a queue. If it has, a source that sends more than was
             requested must end in `MissingBackpressureError`. An operator without a queue may pass
-            such items on: the fault is its source's.
-        settle: returns when other threads have finished their tasks.
+            such items on: that is the fault of its source.
+        settle: a function that returns when other threads have finished their tasks.
         timeout_s: seconds to wait for the terminal.
-        only: the name of the one bad source to try, to narrow a failure down.
+        only: the name of a single bad source to try, to narrow a failure down.
 
     Raises:
-        AssertionError: if the operator breaks a rule or loses something; a note names the source.
+        AssertionError: if the operator breaks a rule or loses something; a note on the error names
+            the bad source.
     """
     for bad in BAD_SOURCES:
         if only(bad.name):

@@ -1,8 +1,8 @@
-"""Every stage with examples and their results, as plain Python computes them.
+"""Every stage with examples of its use, and with the results that plain Python computes.
 
 The table makes tests general: a test that is parametrised over `STAGE_CASES` covers every stage, on
-every engine that can run stages. A stage without a case fails the core's tests. Operators with a
-thread, a clock or other flows are `OperatorCase`s, in a table of their package.
+every engine that can run stages. If a stage has no case, the core's tests fail. Operators with a
+thread, a clock or several flows have `OperatorCase`s, in a table of their package.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _Model = Callable[[list[Any]], list[Any]]
 @final
 @dataclass(frozen=True)
 class StageCase:
-    """One way to use a stage.
+    """One way to use a stage, with the expected result.
 
     Args:
-        name: names the stage and what is special; useful as a test's id.
+        name: the name of the stage, and what is special in this case; useful as a test's id.
         apply: puts the stage behind a flow of ints.
-        model: returns the result for a list of ints.
+        model: returns the expected result for a list of ints.
         nested: whether the results are tuples or lists of ints.
     """
 
@@ -45,7 +45,7 @@ class StageCase:
     nested: bool = False
 
     def then(self, after: StageCase) -> StageCase:
-        """Return this case followed by `after`; tuples and lists are made ints again in between."""
+        """Return this case followed by `after`; in between, tuples and lists become ints again."""
         if self.nested:
             return StageCase(
                 f"{self.name} | {after.name}",
@@ -64,13 +64,13 @@ class StageCase:
 @final
 @dataclass(frozen=True)
 class Surroundings:
-    """The executor, clock and loop for the cases of operators.
+    """The executor, the clock and the loop that the cases of operators use.
 
     Args:
-        executor: runs the tasks.
-        clock: for the operators of time.
-        period_s: the length of their periods.
-        loop: runs the coroutines; None for the loop of the subscriber.
+        executor: runs tasks.
+        clock: the clock for operators that wait.
+        period_s: the length of their periods, in seconds.
+        loop: runs coroutines; None for the loop of the subscriber.
     """
 
     executor: Any  # Any: everything that an operator takes as one
@@ -82,18 +82,21 @@ class Surroundings:
 @final
 @dataclass(frozen=True)
 class OperatorCase:
-    """One way to use an operator, or a source of other flows; with a thread, or a clock.
+    """One way to use an operator, or a source of other flows; with a thread or a clock.
 
     Args:
-        name: as it is registered; after a comma, how it is used. Useful as a test's id.
-        apply: puts it behind a flow of ints, or makes that flow one of its flows.
-        kinds: words that describe it. "endless" takes all items of a source without back-pressure,
-            and keeps few; "selective" may drop items or reorder them; "closing" ends before its
-            source does; "timed" emits no items, "delayed" does not end, before its clock advances;
-            "executor" runs on one, "processes" on one of processes, "loop" in an event loop; of an
-            "uncounted" one the rules cannot know how many items it emits.
-        holds: how many items of the upstream may wait in it.
-        facts: for the rules: attributes of `OperatorVerification`, such as ``max_items``.
+        name: the name under which the operator is registered; after a comma, how it is used. Useful
+            as a test's id.
+        apply: puts the operator behind a flow of ints, or makes that flow one of its flows.
+        kinds: words that describe the operator. "endless": it takes all items of a source without
+            back-pressure, and keeps few. "selective": it may drop items or reorder them. "closing":
+            it ends before its source does. "timed": it emits no items before its clock advances.
+            "delayed": it does not end before its clock advances. "executor", "processes", "loop":
+            it runs on an executor, on one of processes, or in an event loop. "uncounted": the rules
+            cannot know how many items it emits.
+        holds: how many items of the upstream may wait in the operator.
+        facts: what the rules need to know: attributes of `OperatorVerification`, such as
+            ``max_items``.
     """
 
     name: str
@@ -104,7 +107,7 @@ class OperatorCase:
 
     @property
     def registered(self) -> str:
-        """Return the name of its record."""
+        """Return the name of the operator's record."""
         return self.name.partition(",")[0]
 
     def __str__(self) -> str:
@@ -155,7 +158,7 @@ def _changes(items: list[Any], key: Callable[[Any], Any]) -> list[Any]:
 
 
 def _growing(items: list[int]) -> list[int]:
-    """Return those that are more than 2 above the last one that was kept."""
+    """Return those items that are more than 2 above the last item that was kept."""
     kept: list[int] = []
     for item in items:
         if not kept or abs(item - kept[-1]) > 2:
@@ -175,7 +178,7 @@ def _cut(
     drop: bool = False,
     empty: bool = False,
 ) -> list[list[Any]]:
-    """Return lists that end with (or before, or instead of) the items for which `ends` is true."""
+    """Return lists, cut where `ends` is true for an item: after it, before it, or without it."""
     lists: list[list[Any]] = [[]]
     for item in items:
         if not ends(item):
@@ -200,7 +203,7 @@ def _keyed(items: list[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
 
 
 def _handled(n: int, sink: SingleSink[int]) -> None:
-    """Emit tens of odd numbers, until one is above 6."""
+    """Emit ten times each odd number, and end at the first number above 6."""
     if n % 2:
         sink.next(10 * n)
     if n > 6:
@@ -217,7 +220,7 @@ def _ignore(*_: object) -> None:
 
 
 def _value(signal: Notification[int]) -> int:
-    """Return an item itself; 1000 stands for completion."""
+    """Return the item of a signal; 1000 stands for completion."""
     return signal.item if isinstance(signal, OnNext) else 1000
 
 
@@ -577,4 +580,4 @@ STAGE_CASES: Final[tuple[StageCase, ...]] = (
     StageCase("name", lambda f: f.name("numbers"), lambda s: s),
     StageCase("tag", lambda f: f.tag("unit", "piece"), lambda s: s),
 )
-"""Every stage at least once. The names are unique."""
+"""The cases: at least one of every stage. Their names are unique."""

@@ -1,4 +1,4 @@
-"""Signals that no subscriber received, which a test must not overlook."""
+"""Records signals that no subscriber has received, which a test must not overlook."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Drops", "recorded_drops"]
 
 @final
 class Drops:
-    """The errors and items that went to the hooks."""
+    """The errors and items that went to the hooks for dropped errors and items."""
 
     __slots__ = ("errors", "items")
 
@@ -22,19 +22,19 @@ class Drops:
         self.items: list[object] = []
 
     def take_errors(self) -> list[BaseException]:
-        """Return the dropped errors so far, which then count as expected."""
+        """Return the errors that were dropped so far; they then count as expected."""
         errors = self.errors.copy()
         self.errors.clear()
         return errors
 
     def take_items(self) -> list[object]:
-        """Return the dropped items so far, which then count as expected."""
+        """Return the items that were dropped so far; they then count as expected."""
         items = self.items.copy()
         self.items.clear()
         return items
 
     def assert_no_errors(self) -> None:
-        """Assert that no error was dropped, other than those that were taken."""
+        """Assert that no error was dropped, except those that were taken."""
         if self.errors:
             raise AssertionError(
                 f"errors that no subscriber could receive: {self.errors!r}"
@@ -43,7 +43,7 @@ class Drops:
 
 @contextmanager
 def recorded_drops() -> Generator[Drops, None, None]:
-    """Record dropped errors and items for the length of a ``with`` block, instead of logging them.
+    """Record dropped errors and items within a ``with`` block, instead of logging them.
 
     >>> import flow_core as flow
     >>> with recorded_drops() as drops:

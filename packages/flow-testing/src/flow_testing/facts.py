@@ -1,6 +1,6 @@
-"""The observed demand and fusion of an operator, compared with its record.
+"""Observes an operator's demand and fusion, and compares them with the operator's record.
 
-A record of an operator is written by hand. A plugin has a test like this:
+The record of an operator is written by hand. A plugin checks it by a test like this:
 
 >>> import flow_core as flow
 >>> from flow_core.plugins import plugin_host
@@ -50,15 +50,15 @@ _ASKED: Final = (*_MODES, *(mode | Fusion.THREAD_BOUNDARY for mode in _MODES))
 
 
 def assert_facts(record: OperatorSpec, *ways: Callable[[_AnyFlow], _AnyFlow]) -> None:
-    """Check that an operator behaves as its record says: kind, demand, fusion and conditional.
+    """Check that an operator does what its record says: kind, demand, fusion and conditional.
 
     Args:
-        record: the record that `flow_core.plugins.plugin_host` holds for it.
-        ways: each puts the operator behind a flow, in one use of it.
+        record: the operator's record, as `flow_core.plugins.plugin_host` has it.
+        ways: functions that put the operator behind a flow, each in another use of the operator.
 
     Raises:
-        AssertionError: names the first fact that differs, and the observation.
-        ValueError: if no way is given.
+        AssertionError: if a fact differs; the text names the first one, and what was observed.
+        ValueError: if `ways` is empty.
     """
     if not ways:
         raise ValueError(f"assert_facts({record.name}): how is it put behind a flow?")
@@ -72,11 +72,11 @@ def assert_facts(record: OperatorSpec, *ways: Callable[[_AnyFlow], _AnyFlow]) ->
 
 
 def differences(record: OperatorSpec, seen: Facts) -> str:
-    """Return how a record differs from what was seen; an empty text if it does not.
+    """Return how a record differs from what was observed; an empty text if it does not differ.
 
     Args:
         record: the record.
-        seen: the observation.
+        seen: what was observed.
     """
     said = {
         "asks": (record.asks, seen.asks),
@@ -103,10 +103,10 @@ def differences(record: OperatorSpec, seen: Facts) -> str:
 
 
 def together(seen: Sequence[Facts]) -> Facts:
-    """Return what several uses have in common, as a record says it: what may happen.
+    """Return what several uses have in common, as a record describes it: what may happen.
 
     Args:
-        seen: the observation of each.
+        seen: what was observed in each use.
     """
     asks = answers = Fusion.NONE
     for facts in seen:
@@ -171,10 +171,10 @@ class _Plain(Publisher[Any], Subscription):
 
 
 class Fusable(_Plain, QueueSubscription[Any]):
-    """A publisher that sends nothing, grants fusion, and notes the requests for it.
+    """A publisher that sends nothing, grants fusion, and notes which fusion was asked for.
 
     Args:
-        grants: the modes that it grants.
+        grants: the modes that the publisher grants.
     """
 
     def __init__(self, grants: Fusion) -> None:
@@ -200,14 +200,14 @@ class Fusable(_Plain, QueueSubscription[Any]):
 
 
 def granted(made: _AnyFlow, asks: Fusion) -> Fusion:
-    """Return the answer of a flow to a request for fusion.
+    """Return the mode with which a flow answers a request for fusion.
 
     Args:
         made: the flow.
         asks: the requested modes.
 
     Raises:
-        AssertionError: if it grants more than was requested.
+        AssertionError: if the flow grants more than was requested.
     """
     probe = _Probe(asks)
     made.subscribe(probe)  # and no more: nothing of it has begun to run
@@ -217,12 +217,12 @@ def granted(made: _AnyFlow, asks: Fusion) -> Fusion:
 
 
 def grants(makes: Iterable[Callable[[], _AnyFlow]]) -> Fusion:
-    """Return all that these flows answer.
+    """Return all modes that these flows grant.
 
-    With THREAD_BOUNDARY if one of them grants something there.
+    With THREAD_BOUNDARY, if one of them grants a mode across threads.
 
     Args:
-        makes: each makes a new flow.
+        makes: functions that each make a new flow.
     """
     found = Fusion.NONE
     for make in makes:
@@ -235,36 +235,38 @@ def grants(makes: Iterable[Callable[[], _AnyFlow]]) -> Fusion:
 @final
 @dataclass(frozen=True)
 class Facts:
-    """The observed behaviour of an operator in one use of it."""
+    """The facts that were observed of an operator in one use of it."""
 
     asks: Fusion
-    """The fusion that it requests of its upstream."""
+    """The fusion that the operator requests of its upstream."""
     answers: Fusion
-    """The fusion that it grants to its downstream."""
+    """The fusion that the operator grants to its downstream."""
     front: bool
-    """True if it requests fusion of its upstream without a request of its downstream."""
+    """True if the operator requests fusion of its upstream even if its downstream does not request
+    any."""
     back: bool
-    """True if it grants fusion though its upstream does not."""
+    """True if the operator grants fusion even if its upstream does not."""
     conditional: bool
-    """True if it tells its upstream which items it has used up."""
+    """True if the operator tells its upstream which items it has used up."""
     scalar: bool
-    """True if it checks for a constant upstream, and makes something else of it (macro-fusion)."""
+    """True if the operator recognises a constant upstream, and makes something else of it
+    (macro-fusion)."""
     callable: bool
-    """True if it does so for an upstream that is a function."""
+    """True if the operator does the same for an upstream that calls a function."""
     requested: int
-    """The request to the upstream for one item."""
+    """The request that reaches the upstream when one item is requested."""
 
     @property
     def transitive(self) -> bool:
-        """Return whether it only passes on the agreement of its neighbours."""
+        """Return whether the operator only passes on what its neighbours agree on."""
         return bool(self.asks) and not self.front and not self.back
 
 
 def facts_of(apply: Callable[[_AnyFlow], _AnyFlow]) -> Facts:
-    """Observe an operator between neighbours that note everything.
+    """Observe an operator between neighbours that note all calls.
 
     Args:
-        apply: puts it behind a flow. Called several times.
+        apply: puts the operator behind a flow. Called several times.
     """
     front = passed = Fusion.NONE
     for mode in (Fusion.SYNC, Fusion.ASYNC):

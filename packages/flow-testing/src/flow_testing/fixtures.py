@@ -1,4 +1,4 @@
-"""Fixtures of pytest, present in every test where this package is installed."""
+"""Fixtures for pytest, available to every test if this package is installed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["drops", "frequent_switches", "virtual_clock"]
 
 @pytest.fixture
 def drops() -> Iterator[Drops]:
-    """Record signals that no subscriber can receive, see `recorded_drops`.
+    """Record signals that no subscriber can receive; see `recorded_drops`.
 
-    An error that the test does not take fails the test.
+    If an error was dropped and the test does not take it, the test fails.
     """
     from flow_testing.drops import recorded_drops
 
@@ -41,7 +41,7 @@ def frequent_switches() -> Iterator[None]:
 
 @pytest.fixture
 def virtual_clock() -> VirtualClock:
-    """Return a new clock whose time advances only on the test's call."""
+    """Return a new clock whose time advances only when the test says so."""
     from flow_testing.virtual_clock import VirtualClock
 
     return VirtualClock()

@@ -1,6 +1,6 @@
 """Marble diagrams: signals over time as a line of text, for sources and for expectations.
 
-A character stands for a signal, and takes up one frame of time:
+Each character stands for a signal, and takes up one frame of time:
 
 =========  =================================================================================
 character  meaning
@@ -16,8 +16,8 @@ character  meaning
 space      nothing, and takes up no time: to align lines
 =========  =================================================================================
 
-The characters mean what they mean to ReactiveX libraries. Where those differ among each other: one
-character is one item, outside of a group, and digits are ints.
+The characters mean what they mean in ReactiveX libraries. Where those libraries differ, the
+following holds: outside of a group, one character is one item; and digits are ints.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ T = TypeVar("T")
 _Values = Mapping[str, Any] | Mapping[int, Any]
 
 MarbleOverflow = Literal["buffer", "drop", "error"]
-"""The policies of a source for a due item that is not requested."""
+"""The ways in which a source can treat an item that is due and not requested."""
 
 _SPECIAL: Final = frozenset("-|#()^!, ")
 _NANOS: Final = 1_000_000_000
 
 
 class MarbleError(FlowError):
-    """The error that ``#`` stands for, if no error is given."""
+    """The error that ``#`` stands for if no other error is given."""
 
 
 class MarbleSignal(NamedTuple):
@@ -75,7 +75,7 @@ class MarbleSignal(NamedTuple):
     time_s: float
     """Seconds since the subscription, or since ``^``."""
     name: Literal["on_next", "on_error", "on_complete"]
-    """The method of the subscriber."""
+    """The name of the subscriber's method that is called."""
     value: object = None
     """The item or the error."""
 
@@ -87,11 +87,12 @@ class Marbles(NamedTuple):
     """The meaning of a line of marbles."""
 
     signals: tuple[MarbleSignal, ...]
-    """The signals in order; times count from the start, or from ``^`` if there is one."""
+    """The signals in order; their times count from the start of the line, or from ``^`` if there is
+    one."""
     subscribed_s: float | None
-    """The time of ``^``, in seconds since the start; None without it."""
+    """The time of ``^``, in seconds since the start of the line; None without ``^``."""
     cancelled_s: float | None
-    """The time of ``!``, in seconds since the start; None without it."""
+    """The time of ``!``, in seconds since the start of the line; None without ``!``."""
 
 
 def parse_marbles(
@@ -101,7 +102,7 @@ def parse_marbles(
     error: BaseException | None = None,
     frame_s: float = 1.0,
 ) -> Marbles:
-    """Read a line of marbles.
+    """Read a line of marbles, and return its signals.
 
     >>> for signal in parse_marbles("-a-(b|)", {"a": 10}).signals:
     ...     print(signal.time_s, signal)
@@ -110,7 +111,7 @@ def parse_marbles(
     3.0 on_complete()
 
     Args:
-        marbles: the line; see the module for the characters.
+        marbles: the line; the module's documentation explains the characters.
         values: the items by character, or by name for groups with commas.
         error: the error that ``#`` stands for; by default a new `MarbleError`.
         frame_s: seconds per character.
@@ -180,7 +181,7 @@ def _seconds(frames: int, frame_s: float) -> float:
 
 
 def _named(signals: list[tuple[int, str]]) -> Iterable[tuple[int, str]]:
-    """Return the signals with their names; in a group, commas separate the names."""
+    """Return the signals with their names; commas separate the names in a group."""
     with_commas = {time for time, character in signals if character == ","}
     name = ""
     for index, (time, character) in enumerate(signals):
@@ -215,16 +216,16 @@ def _value(name: str, values: _Values | None) -> object:
 class MarbleSource(Publisher[T], Generic[T]):
     """A publisher made of marbles by `cold` or `hot`.
 
-    Demand: with unbounded demand, each item comes at its time. A due item that is not requested
-    depends on `overflow`: "buffer" keeps it, and the terminal, until it is requested; "drop" passes
-    it to the dropped-items hook; "error" fails with `MissingBackpressureError`.
-    Thread: the clock's; for kept items, the requester's. Fusion: none.
+    Demand: with unbounded demand, each item comes at its time. If an item is due and not requested,
+    `overflow` decides: "buffer" keeps it, and the terminal, until it is requested; "drop" passes it
+    to the dropped-items hook; "error" fails the flow with `MissingBackpressureError`.
+    Thread: that of the clock; for items that were kept, the requester's. Fusion: none.
 
     Args:
         signals: the signals to send.
         clock: the clock that times them.
-        hot: whether all subscribers share one time line, which begins now.
-        overflow: what happens to an item without demand.
+        hot: whether all subscribers share one time line, which begins when the source is made.
+        overflow: what happens to an item that is not requested in time.
         marbles: the line, for messages.
     """
 
@@ -256,8 +257,8 @@ class MarbleSource(Publisher[T], Generic[T]):
         self._live: dict[_MarbleSubscription[T], None] = {}
         """The subscribers of a hot source."""
         self.subscriptions: list[tuple[float, float | None]] = []
-        """When it was subscribed and cancelled, in seconds since its creation; None: not cancelled.
-        A flow that has ended is not cancelled."""
+        """When the source was subscribed to and cancelled, in seconds since it was made; None if it
+        was not cancelled. A flow that has ended is not cancelled."""
         if hot:
             for signal in signals:
                 if signal.time_s >= 0:
@@ -281,7 +282,7 @@ class MarbleSource(Publisher[T], Generic[T]):
             line.start(self._signals)
 
     def assert_subscriptions(self, *marbles: str, frame_s: float = 1.0) -> None:
-        """Assert that it was subscribed and cancelled exactly so, in order; a line per subscriber.
+        """Assert that these lines show exactly when it was subscribed to and cancelled, in order.
 
         >>> clock = VirtualClock()
         >>> source = cold("-a-b-c|", clock=clock)
@@ -290,7 +291,8 @@ class MarbleSource(Publisher[T], Generic[T]):
         >>> source.assert_subscriptions("--^--!")
 
         Args:
-            marbles: ``^`` where it is subscribed, ``!`` where it is cancelled, if it is.
+            marbles: one line per subscriber: ``^`` where it subscribes, and ``!`` where it cancels,
+                if it does.
             frame_s: seconds per character.
         """
         expected = [
@@ -354,7 +356,7 @@ class _MarbleSubscription(SerialDrain, Subscription, Generic[T]):
         self._error: BaseException | None = None
 
     def start(self, signals: tuple[MarbleSignal, ...]) -> None:
-        """Pass this on as the subscription; from then on, time counts."""
+        """Hand this over as the subscription; time counts from then on."""
         downstream = self._downstream
         # We hold the permit, so that no signal comes before on_subscribe has returned (§1.9).
         if downstream is None or not self.try_enter():
@@ -371,7 +373,7 @@ class _MarbleSubscription(SerialDrain, Subscription, Generic[T]):
         self.run_entered()
 
     def take(self, signal: MarbleSignal) -> None:
-        """Send a signal at its time, or keep it."""
+        """Send a signal at its time, or keep it if it is not requested."""
         self._due.append(signal)
         self.signal()
 
@@ -424,7 +426,7 @@ class _MarbleSubscription(SerialDrain, Subscription, Generic[T]):
         self._discard()
 
     def _release(self) -> None:
-        """Release the subscriber (§3.13) and the pending signals."""
+        """Drop the references to the subscriber (§3.13) and to the pending signals."""
         self._downstream = None
         self._error = None
         self._source._left(self)
@@ -474,7 +476,7 @@ def cold(
     frame_s: float = 1.0,
     overflow: MarbleOverflow = "buffer",
 ) -> MarbleSource[Any]:
-    """Return a source whose time starts again with each subscriber.
+    """Return a source whose time starts from the beginning for each subscriber.
 
     >>> clock = VirtualClock()
     >>> subscriber = TestSubscriber[str]()
@@ -484,17 +486,17 @@ def cold(
     TestSubscriber[on_subscribe() on_next('A') on_next('B') on_complete()]
 
     Args:
-        marbles: the line to send. Nothing comes within ``subscribe``: the clock has to advance, if
-            only by 0.
+        marbles: the line to send. Nothing is sent within ``subscribe``: the clock has to advance
+            first, if only by 0.
         values: the items by character.
-        clock: the clock that times it, mostly a `VirtualClock`.
+        clock: the clock that times the signals, usually a `VirtualClock`.
         error: the error that ``#`` stands for; by default a new `MarbleError`.
         frame_s: seconds per character.
         overflow: what happens to items that were not requested: "buffer" (they come late), "drop"
             (they go to the dropped-items hook) or "error" (`MissingBackpressureError`).
 
     Returns:
-        A publisher; its `flow` has the operators.
+        A publisher; its property `flow` has the operators of a `Flow`.
 
     Raises:
         ValueError: if the marbles are invalid, or have ``^`` or ``!``.
@@ -534,7 +536,7 @@ def hot(
     frame_s: float = 1.0,
     overflow: MarbleOverflow = "error",
 ) -> MarbleSource[Any]:
-    """Return a source that runs from now on, with subscribers or without.
+    """Return a source that runs from now on, whether it has subscribers or not.
 
     >>> clock = VirtualClock()
     >>> source = hot("-a-b-c|", clock=clock)
@@ -542,20 +544,20 @@ def hot(
     >>> to_marbles(source.flow, clock=clock)
     '-b-c|'
 
-    A subscriber gets the signals that are due from then on. One that comes after the terminal gets
-    nothing, as from a real source of events that has gone silent.
+    A subscriber gets the signals that are due after it has subscribed. A subscriber that comes
+    after the terminal gets nothing, as from a real source of events that has gone silent.
 
     Args:
-        marbles: the line to send. Frame 0 is now, or at ``^``; no subscriber gets what is before
-            ``^``.
+        marbles: the line to send. Its first frame is now; if it has a ``^``, the frame of ``^`` is
+            now, and no subscriber gets what is before it.
         values: see `cold`.
         clock: see `cold`.
         error: see `cold`.
         frame_s: see `cold`.
-        overflow: see `cold`; by default, an event that is not requested is an error.
+        overflow: see `cold`; by default, an event that is not requested in time is an error.
 
     Returns:
-        A publisher; its `flow` has the operators.
+        A publisher; its property `flow` has the operators of a `Flow`.
 
     Raises:
         ValueError: if the marbles are invalid, or have ``!``.
@@ -582,16 +584,17 @@ def record_signals(
     Args:
         publisher: the publisher to subscribe to.
         clock: the clock to advance.
-        subscription: when to subscribe, ``^``, and to cancel, ``!``; needed for a flow without end.
+        subscription: a line that says when to subscribe, ``^``, and when to cancel, ``!``; needed
+            for a flow without an end.
         frame_s: seconds per character.
-        request: items to request, all at once.
+        request: how many items to request, all at once.
 
     Returns:
-        The signals, with times in seconds since the call.
+        The signals, with times in seconds since this function was called.
 
     Raises:
         AssertionError: if a rule of the protocol was broken.
-        ValueError: if `subscription` has other characters than these.
+        ValueError: if `subscription` has any other character.
     """
     plan = parse_marbles(subscription, frame_s=frame_s)
     if plan.signals or plan.subscribed_s is None:
@@ -668,26 +671,26 @@ def to_marbles(
     frame_s: float = 1.0,
     request: int = UNBOUNDED,
 ) -> str:
-    """Draw recorded signals; or record a flow, and draw that.
+    """Draw recorded signals as a line; if a publisher is given, record its signals first.
 
     >>> clock = VirtualClock()
     >>> to_marbles(cold("-1-2-(3|)", clock=clock).flow.map(lambda n: n + 1), clock=clock)
     '-2-3-(4|)'
 
     Args:
-        recorded: signals, as from `record_signals`, or a publisher.
-        values: the items by character; one without a character is drawn as ``?``.
-        clock: for a publisher, see `record_signals`.
-        subscription: for a publisher, see `record_signals`.
-        frame_s: seconds a character takes up.
-        request: for a publisher, see `record_signals`.
+        recorded: the signals, as `record_signals` returns them; or a publisher.
+        values: the items by character; an item without a character is drawn as ``?``.
+        clock: only for a publisher; see `record_signals`.
+        subscription: only for a publisher; see `record_signals`.
+        frame_s: seconds per character.
+        request: only for a publisher; see `record_signals`.
 
     Returns:
-        The line, up to the last signal.
+        The line; it ends with the last signal.
 
     Raises:
-        ValueError: if the signals cannot be drawn: between frames, or too close to a group. A
-            smaller `frame_s` helps.
+        ValueError: if the signals cannot be drawn, because they come between frames or too close to
+            a group. A smaller `frame_s` helps.
     """
     if clock is not None:
         publisher = cast("Publisher[Any]", recorded)  # as the overloads have it
@@ -725,7 +728,10 @@ def _character(signal: MarbleSignal, values: Mapping[Any, Any]) -> str:  # Any: 
 
 
 def _equal(left: object, right: object) -> bool:
-    """Return whether they are one object or equal; an answer that is not a bool counts as no."""
+    """Return whether the two are one object or equal.
+
+    An answer that is not a bool counts as False.
+    """
     return left is right or (left == right) is True
 
 
@@ -756,17 +762,17 @@ def assert_marbles(
 
     Args:
         publisher: the publisher to subscribe to.
-        expected: the line; frame 0 is now.
+        expected: the line of marbles; its first frame is now.
         values: the items by character. Items are compared by ``==``.
-        clock: advances until nothing is pending, or `subscription` cancels.
-        error: the error that ``#`` stands for, the very object or its class; None for any error.
-        subscription: when to subscribe, ``^``, and to cancel, ``!``.
+        clock: the clock, which is advanced until nothing is pending, or `subscription` cancels.
+        error: the error that ``#`` stands for: the object itself, or its class; None for any error.
+        subscription: a line that says when to subscribe, ``^``, and when to cancel, ``!``.
         frame_s: seconds per character.
-        request: items to request, all at once.
+        request: how many items to request, all at once.
 
     Raises:
-        AssertionError: if something differs, or a rule of the protocol was broken.
-        ValueError: if marbles are invalid.
+        AssertionError: if a signal or a time differs, or if a rule of the protocol was broken.
+        ValueError: if a line of marbles is invalid.
     """
     wanted = parse_marbles(expected, values, frame_s=frame_s).signals
     got = record_signals(

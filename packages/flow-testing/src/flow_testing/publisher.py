@@ -1,4 +1,4 @@
-"""Publishers for tests: one that is driven by hand, and one that watches another."""
+"""Publishers for tests: one that the test drives by hand, and one that watches another one."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ T = TypeVar("T")
 
 
 class Violation(enum.Flag):
-    """A rule that a `TestPublisher` is allowed to break."""
+    """The rules that a `TestPublisher` can be allowed to break."""
 
     NONE = 0
     OVERFLOW = enum.auto()
     """Sends more than was requested (§1.1)."""
     IGNORED_CANCEL = enum.auto()
-    """Continues after cancel (§1.8)."""
+    """Continues after a cancel (§1.8)."""
     AFTER_TERMINAL = enum.auto()
     """Signals after on_error or on_complete (§1.7)."""
     NONE_ITEM = enum.auto()
     """Sends None (§2.13)."""
     CLEANUP = enum.auto()
-    """Treats the subscription as alive after a terminal (§1.6). Requests are answered, and a cancel
-    is ignored: only AFTER_TERMINAL decides whether it continues."""
+    """Treats the subscription as alive after a terminal (§1.6): requests are answered, and a cancel
+    is ignored. Whether signals continue is up to AFTER_TERMINAL."""
     SECOND_SUBSCRIPTION = enum.auto()
-    """Calls on_subscribe twice at a subscription (§2.12)."""
+    """Calls on_subscribe twice for one subscription (§2.12)."""
     CONCURRENCY = enum.auto()
     """Sends items from several threads at once (§1.3), by `TestPublisher.next_at_once`."""
 
@@ -52,21 +52,21 @@ _KEEPING: Final = Violation.IGNORED_CANCEL | Violation.AFTER_TERMINAL | Violatio
 
 
 class _Record:
-    """A publisher's requests and cancels, with assertions on them."""
+    """The requests and cancels that a publisher got, with assertions on them."""
 
     __slots__ = ("cancels", "requests", "subscribed")
 
     def __init__(self) -> None:
         self.requests: list[int] = []
-        """Each requested amount."""
+        """The requested amounts, one by one."""
         self.cancels = 0
-        """The number of cancels."""
+        """The number of cancels that have come."""
         self.subscribed = 0
-        """The number of subscribers so far."""
+        """The number of subscribers that have come so far."""
 
     @property
     def cancelled(self) -> bool:
-        """Return whether its subscriber has cancelled."""
+        """Return whether the publisher's subscriber has cancelled."""
         return self.cancels > 0
 
     @property
@@ -78,13 +78,13 @@ class _Record:
         return total
 
     def assert_subscribed(self, times: int = 1) -> Self:
-        """Assert that it was subscribed exactly `times` times."""
+        """Assert that the publisher was subscribed to exactly `times` times."""
         if self.subscribed != times:
             raise AssertionError(f"expected {times} subscriptions, got {self.subscribed}")
         return self
 
     def assert_not_subscribed(self) -> Self:
-        """Assert that it was not subscribed."""
+        """Assert that the publisher was not subscribed to."""
         return self.assert_subscribed(0)
 
     def assert_requests(self, *amounts: int) -> Self:
@@ -98,13 +98,13 @@ class _Record:
         return self.assert_requests()
 
     def assert_cancelled(self) -> Self:
-        """Assert that its subscriber has cancelled."""
+        """Assert that the publisher's subscriber has cancelled."""
         if not self.cancels:
             raise AssertionError("expected to be cancelled; was not")
         return self
 
     def assert_not_cancelled(self) -> Self:
-        """Assert that its subscriber has not cancelled."""
+        """Assert that the publisher's subscriber has not cancelled."""
         if self.cancels:
             raise AssertionError(f"expected not to be cancelled; was, {self.cancels} times")
         return self
@@ -112,10 +112,10 @@ class _Record:
 
 @final
 class TestPublisher(_Record, Publisher[T], Generic[T]):
-    """A publisher that sends what the test says, and records its subscriber's calls.
+    """A publisher that sends what the test says, and records what its subscriber calls.
 
-    It does not know the library's internals: no fusion, no guard. Without an allowed violation it
-    refuses, with an AssertionError, to break a rule by mistake.
+    It does not use the library's internals: it has no fusion and no guard. It refuses, with an
+    AssertionError, to break a rule that the test has not allowed it to break.
 
     >>> from flow_core import Flow
     >>> publisher = TestPublisher[int]()
@@ -126,10 +126,10 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
     ([2, 3], [2, 2])
 
     Args:
-        violations: the rules that it may break.
-        conditional: whether it calls ``try_on_next`` of a `ConditionalSubscriber`.
-        on_request: called with this publisher and each valid amount, within ``request``: a
-            publisher that answers at once is ``on_request=lambda publisher, n: publisher.next(…)``.
+        violations: the rules that the publisher may break.
+        conditional: whether the publisher calls ``try_on_next`` of a `ConditionalSubscriber`.
+        on_request: called with this publisher and each valid amount, within ``request``. To answer
+            each request at once, pass ``lambda publisher, n: publisher.next(…)``.
     """
 
     __test__: ClassVar = False  # no class of tests, although pytest would think so by its name
@@ -155,11 +155,12 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
     ) -> None:
         super().__init__()
         self.outstanding = 0
-        """The demand that is not yet served."""
+        """The number of requested items that were not sent yet."""
         self.second: _Link[T] | None = None
-        """The second subscription of SECOND_SUBSCRIPTION; it has to be cancelled."""
+        """The second subscription that SECOND_SUBSCRIPTION makes; the subscriber has to cancel
+        it."""
         self._lock = Lock()
-        """Guards `outstanding`: requests may come from another thread than items."""
+        """Guards `outstanding`, because requests may come from another thread than items."""
         self._violations = violations
         self._conditional = conditional
         self._on_request = on_request
@@ -168,7 +169,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
 
     @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Subscribe `subscriber`: the last one gets the signals, and starts again."""
+        """Subscribe `subscriber`. It replaces the one before, and counts start again."""
         self.subscribed += 1
         self._subscriber = subscriber
         self._terminated = False
@@ -180,17 +181,17 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
             subscriber.on_subscribe(self.second)
 
     def subscribe_again(self) -> _Link[T]:
-        """Break §2.12: call ``on_subscribe`` a second time.
+        """Break §2.12: call ``on_subscribe`` a second time for the same subscriber.
 
         Returns:
-            The second subscription, to check whether it was cancelled.
+            The second subscription, so that the test can check that it was cancelled.
         """
         link = _Link(self)
         self._receiver().on_subscribe(link)
         return link
 
     def next(self, *items: T) -> TestPublisher[T]:
-        """Send items, as far as they are allowed; none after a cancel."""
+        """Send items, as far as the rules and the violations allow; after a cancel, send none."""
         for item in items:
             if item is None and Violation.NONE_ITEM not in self._violations:
                 raise AssertionError("next(None): None is not an item; allow Violation.NONE_ITEM")
@@ -215,15 +216,16 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
 
     @property
     def terminated(self) -> bool:
-        """Return whether it has completed or failed."""
+        """Return whether the flow has completed or failed."""
         return self._terminated
 
     def next_at_once(self, *items: T) -> TestPublisher[T]:
         """Break §1.3: send each of `items` from another thread, all at the same time.
 
         Raises:
-            AssertionError: if `Violation.CONCURRENCY` is not allowed, or a thread does not return.
-            BaseExceptionGroup: the errors of the subscriber.
+            AssertionError: if `Violation.CONCURRENCY` is not allowed, or if a thread does not
+                return.
+            BaseExceptionGroup: if the subscriber raises errors; contains them.
         """
         if Violation.CONCURRENCY not in self._violations:
             raise AssertionError("next_at_once() breaks §1.3; allow Violation.CONCURRENCY")
@@ -242,13 +244,13 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         return self
 
     def error(self, error: BaseException) -> None:
-        """Fail with `error`: for the last subscriber, like all signals."""
+        """Send `error` to the subscriber (the last one, which gets all signals)."""
         subscriber = self._subscriber
         if self._allowed("error"):
             self._last(subscriber).on_error(error)
 
     def complete(self) -> None:
-        """Complete: for the last subscriber, like all signals."""
+        """Send the completion to the subscriber (the last one, which gets all signals)."""
         subscriber = self._subscriber
         if self._allowed("complete"):
             self._last(subscriber).on_complete()
@@ -266,7 +268,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         return known
 
     def _release(self) -> None:
-        """Release the subscriber (§3.13), unless it is to be called against the rules."""
+        """Drop the subscriber (§3.13), unless it is to be called against the rules."""
         if not self._violations & _KEEPING:
             self._subscriber = None
 
@@ -315,7 +317,7 @@ class _Link(Subscription, Generic[T]):
 
     @override
     def request(self, n: int, /) -> None:
-        """Request `n`: one of an earlier subscriber does not count any more."""
+        """Request `n` items. A request of an earlier subscriber does not count any more."""
         if self._publisher.subscribed == self._number:
             self._publisher._requested(n)
 
@@ -330,8 +332,8 @@ class _Link(Subscription, Generic[T]):
 class PublisherProbe(_Record, Publisher[T], Generic[T]):
     """Passes on the signals of another publisher, and records the calls to it.
 
-    To check whether an operator subscribes, requests and cancels where it should. It does not know
-    the library's internals, like `TestPublisher`: fusion ends here.
+    Use it to check whether an operator subscribes, requests and cancels where it should. Like
+    `TestPublisher`, it does not use the library's internals: fusion ends here.
 
     >>> import flow_core as flow
     >>> probe = PublisherProbe(flow.range(10))
@@ -364,7 +366,7 @@ class PublisherProbe(_Record, Publisher[T], Generic[T]):
 
 @final
 class _Probed(CoreSubscriber[T], Generic[T]):
-    """Between a publisher and its subscriber."""
+    """A link between a publisher and its subscriber that records."""
 
     __slots__ = ("_done", "_downstream", "_record")
 
@@ -415,7 +417,7 @@ class _Probed(CoreSubscriber[T], Generic[T]):
         self._record.requests.append(n)
 
     def cancelled(self) -> None:
-        """Record a cancel, and release the subscriber (§3.13)."""
+        """Record a cancel, and drop the reference to the subscriber (§3.13)."""
         if not self._done:
             self._record.cancels += 1
         self._downstream = None

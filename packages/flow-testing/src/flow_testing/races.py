@@ -1,4 +1,4 @@
-"""Threads that start together."""
+"""Starts threads at the same time, for tests of races."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["race"]
 
 
 def race(*actions: Callable[[], object], timeout_s: float = TIMEOUT_S) -> None:
-    """Run each of `actions` in its own thread, all at once, and wait for them.
+    """Run each of `actions` in a separate thread, all at once, and wait for them.
 
     Args:
-        actions: the functions.
-        timeout_s: seconds to wait; then it is a failure.
+        actions: the functions to run.
+        timeout_s: how long to wait for the threads, in seconds.
 
     Raises:
-        AssertionError: if one of them does not return in time.
-        BaseExceptionGroup: the errors that they raise.
+        AssertionError: if one of the functions does not return in time.
+        BaseExceptionGroup: if functions raise errors; contains them.
     """
     barrier = Barrier(len(actions))
     errors: list[BaseException] = []

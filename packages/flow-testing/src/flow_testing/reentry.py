@@ -1,8 +1,8 @@
-"""Calls in between: what a finaliser or a signal handler does to an object at work.
+"""Calls another function in the middle of a thread's work, as a finaliser or a signal handler does.
 
-The collector and signals run Python code between any two instructions, in the thread that is at
-work. There, a lock that the thread holds already blocks for ever, and half-done changes are
-visible.
+The garbage collector and signals run Python code between any two instructions, in the thread that
+is at work. If that code takes a lock that the thread already holds, it blocks for ever; and it sees
+changes that are half done.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _HERE: Final = str(Path(__file__).parent)
 
 @final
 class Reentry:
-    """The work of a thread, a call in between, and the check afterwards.
+    """The work of a thread, the call in the middle of it, and the check afterwards.
 
     Args:
         work: the work of the thread. It must do the same each time.
-        call: called once meanwhile, like a finaliser or a signal handler.
-        check: called at the end; raises if something was lost or doubled.
+        call: called once during the work, like a finaliser or a signal handler.
+        check: called at the end; raises an error if something was lost or done twice.
     """
 
     __slots__ = ("call", "check", "work")
@@ -51,7 +51,7 @@ class Reentry:
 
 
 class ReentryFailure(AssertionError):  # noqa: N818 - an assertion that failed, as others do
-    """A moment at which the call does harm; the message names the moment and the harm."""
+    """The call does harm at some moment; the message names the moment and the harm."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class _Place:
 
 
 class _Walk:
-    """A thread that runs the body again and again, with the call a moment later each time."""
+    """A thread that runs the body again and again; each time, the call comes one moment later."""
 
     def __init__(self, body: Callable[[], Reentry], files: frozenset[str]) -> None:
         self.body = body
@@ -95,7 +95,7 @@ class _Walk:
             self.ended.set()
 
     def _run(self) -> bool:
-        """Run the body once; return False if it had ended before the call."""
+        """Run the body once. Return False if the body had ended before the call came."""
         scenario = self.body()
         left = self.moments
         called = False
@@ -141,7 +141,7 @@ class _Walk:
                 self.failure, self.error = what, error
 
     def stack(self) -> str:
-        """Return the place of the thread."""
+        """Return where the thread is, as a text."""
         frame = sys._current_frames().get(self.thread.ident or 0)
         return "".join(traceback.format_stack(frame))
 
@@ -152,7 +152,7 @@ def explore_reentry(
     modules: Iterable[str | ModuleType] = LIBRARY,
     timeout_s: float = TIMEOUT_S,
 ) -> int:
-    """Repeat the work of `body`, with the call at another moment each time.
+    """Repeat the work of `body`, with the call in the middle at another moment each time.
 
     The call comes in the same thread, before each instruction of the modules under test, as if the
     cyclic collector had found something, or a signal had come.
@@ -169,17 +169,18 @@ def explore_reentry(
     0
 
     Args:
-        body: called for each moment: makes fresh state, and returns the `Reentry` that uses it.
-        modules: the modules under test; a package stands for all of its modules. Those that are not
-            imported do not matter. Generated loops are always included.
-        timeout_s: seconds of real time without a finished run, after which it is a failure.
+        body: called for each moment; it makes fresh state, and returns the `Reentry` that uses this
+            state.
+        modules: the names of the modules under test; a package stands for all of its modules. Names
+            of modules that are not imported are ignored. Generated loops are always included.
+        timeout_s: if no run has finished for this number of seconds of real time, the test fails.
 
     Returns:
-        The number of moments.
+        How many moments there were.
 
     Raises:
-        ReentryFailure: at the first moment at which the work or the call does not return or raises,
-            or the check fails.
+        ReentryFailure: at the first moment at which the work or the call raises an error or does
+            not return, or the check fails.
     """
     names = (name if isinstance(name, str) else name.__name__ for name in modules)
     files = {file for name in names if name in sys.modules for file in files_of(name)}

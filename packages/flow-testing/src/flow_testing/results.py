@@ -1,4 +1,4 @@
-"""One check of a flow's outcome, in every form in which a flow can run."""
+"""Checks the result of a flow in every form in which the flow can run."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _AnyTestSubscriber = TestSubscriber[Any]
 @final
 @dataclass(frozen=True)
 class Expected:
-    """The expected outcome of a flow."""
+    """The outcome that a flow is expected to have."""
 
     items: list[Any]
     """All items, in order."""
     error: BaseException | type[BaseException] | None
-    """The error after them, or its type; None for on_complete."""
+    """The error after the items, or its type; None for on_complete."""
     timeout_s: float
     """The time to wait for the end, in seconds."""
 
     def check(self, subscriber: _AnyTestSubscriber) -> None:
-        """Check that the subscriber has, or gets in time, all items and the terminal."""
+        """Check that the subscriber gets all items and the terminal in time, and nothing else."""
         subscriber.await_terminal(self.timeout_s)
         if self.error is None:
             subscriber.assert_result(*self.items)
@@ -52,7 +52,7 @@ class Expected:
             subscriber.assert_failure(self.error, *self.items)
 
     def check_raised(self, items: list[Any], error: BaseException | None) -> None:
-        """Check that an iteration gave `items`, and then raised `error`, if not None."""
+        """Check that an iteration gave `items`, and then raised `error`, or ended if it is None."""
         if error is None:
             matches = self.error is None
         elif isinstance(self.error, type):
@@ -65,7 +65,7 @@ class Expected:
             ) from error
 
     def check_prefix(self, items: list[Any], count: int) -> None:
-        """Check that `items` are the first `count` ones."""
+        """Check that `items` are the first `count` of the expected items."""
         if items != self.items[:count]:
             raise AssertionError(f"expected {self.items[:count]!r}, got {items!r}")
 
@@ -73,11 +73,11 @@ class Expected:
 @final
 @dataclass(frozen=True)
 class Upstream:
-    """One change of the first source of a flow.
+    """One way to change the first source of a flow.
 
     Args:
-        name: for messages.
-        prepare: returns the flow to run instead, or None if there is none of that kind.
+        name: the name in messages.
+        prepare: returns the flow to run instead; None if the source cannot be changed like this.
     """
 
     name: str
@@ -90,9 +90,9 @@ class Downstream:
     """One way to consume a flow.
 
     Args:
-        name: for messages.
-        consume: consumes the flow, made as often as needed, and compares.
-        cancels: whether it leaves early, so that an error may reach no subscriber.
+        name: the name in messages.
+        consume: consumes the flow, which it may make several times, and compares the result.
+        cancels: whether it leaves early; an error may then reach no subscriber.
     """
 
     name: str
@@ -108,7 +108,7 @@ def assert_result(
     timeout_s: float = TIMEOUT_S,
     only: Callable[[str], object] = lambda _: True,
 ) -> None:
-    """Check that a flow has the same items and the same end in every form in which it can run.
+    """Check that a flow sends the same in every form in which it can run.
 
     Each of `UPSTREAMS` (the first source as it is, hidden, pushing to a conditional subscriber,
     answering requests within ``on_next``) is combined with each of `DOWNSTREAMS` (iterated;
@@ -120,13 +120,14 @@ def assert_result(
 
     Args:
         make: makes a new flow, over a new source; called for every run.
-        expected: all its items.
-        error: the error after them, the very object or its class; None if it completes.
-        timeout_s: seconds to wait where a flow is asynchronous.
-        only: whether to run the form of this name, to narrow a failure down.
+        expected: all items that the flow has to send.
+        error: the error after the items: the object itself, or its class; None if the flow
+            completes.
+        timeout_s: how long to wait if the flow is asynchronous, in seconds.
+        only: the name of a single form to run, to narrow a failure down.
 
     Raises:
-        AssertionError: if a form differs or a rule is broken; a note names the form.
+        AssertionError: if a form differs or a rule is broken; a note on the error names the form.
     """
     outcome = Expected(list(expected), error, timeout_s)
     for upstream in UPSTREAMS:
@@ -228,7 +229,7 @@ UPSTREAMS: Final[tuple[Upstream, ...]] = (
     Upstream("source pushing", _moved(Flow)),
     Upstream("source re-entrant", _reentrant),
 )
-"""The changes of the first source of the flow."""
+"""The ways to change the first source of the flow."""
 
 
 # -- downstreams
@@ -268,7 +269,7 @@ def _hidden(make: _Make, expected: Expected) -> None:
 
 
 def _stepwise(subscriber: _AnyTestSubscriber, expected: Expected) -> None:
-    """Request one item after the other, and check that no more come."""
+    """Request one item after the other, and check that no more items come than requested."""
     for count in range(1, len(expected.items) + 1):
         subscriber.request(1)
         subscriber.await_items(count, expected.timeout_s)
@@ -475,7 +476,7 @@ def _cancel_after(count: int, subscriber: _AnyTestSubscriber, _: object) -> None
 
 
 def _parts(expected: Expected) -> tuple[int, ...]:
-    """Return the numbers of items after which to leave."""
+    """Return after how many items to leave, one number per run."""
     whole = len(expected.items)
     return tuple(sorted({1, whole // 2, whole} - {0})) if whole else ()
 

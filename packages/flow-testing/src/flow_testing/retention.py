@@ -1,4 +1,4 @@
-"""The check that a flow that has ended releases everything: its subscriber, items and chain."""
+"""Checks that a flow which has ended releases everything: its subscriber, items and operators."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["ENDINGS", "Ending", "Payload", "PayloadError", "Payloads", "assert_r
 
 
 class PayloadError(Exception):
-    """The error with which `Payloads` fail, if they are to."""
+    """The error with which `Payloads` can fail."""
 
 
 @final
 @total_ordering
 class Payload:
-    """An item that can be watched, which builtin ints cannot; in arithmetic it is the int `n`."""
+    """An item that can be watched, unlike a builtin int; in arithmetic, it is the int `n`."""
 
     __slots__ = ("__weakref__", "n")
 
@@ -81,11 +81,11 @@ class _Watched(NamedTuple):
 class Payloads:
     """An iterable of watched items, with watched iterators and a watched error.
 
-    The argument that `assert_released` passes to the function that makes the flow.
+    `assert_released` passes it to the function that makes the flow.
 
     Args:
-        count: how many items.
-        fails: whether it fails after them.
+        count: how many items there are.
+        fails: whether an error follows the items.
     """
 
     __slots__ = ("_count", "_fails", "chains", "errors", "items")
@@ -117,7 +117,7 @@ class Payloads:
 
     @property
     def fails(self) -> bool:
-        """Return whether they end with an error."""
+        """Return whether the items end with an error."""
         return self._fails
 
     def pushed(self) -> Flow[Payload]:
@@ -169,9 +169,9 @@ class Ending:
     """One way in which a flow ends.
 
     Args:
-        name: for messages, and as a test's id.
+        name: the name in messages, also useful as a test's id.
         make: makes the subscriber.
-        end: ends the flow, if the subscription alone does not.
+        end: ends the flow, if subscribing alone does not end it.
         fails: whether the source fails.
     """
 
@@ -236,13 +236,13 @@ def assert_released(
     settle: Callable[[], object] = lambda: None,
     only: Callable[[str], object] = lambda _: True,
 ) -> None:
-    """Check that a flow that has ended releases everything at once, without the cyclic collector.
+    """Check that a flow which has ended releases everything at once, without the cyclic collector.
 
-    Without the GIL an object that another thread drops may wait for the thread that created it:
-    there, the check runs the collector.
+    Without the GIL, an object that another thread drops may wait for the thread that created it: in
+    that case, the check runs the collector.
 
-    For each of `ENDINGS`, the flow is run to its end, and then the references of the test are
-    dropped, one by one:
+    For each of `ENDINGS`, the flow is run to its end. Then the references that the test itself
+    holds are dropped, one by one:
 
     1. the subscriber is gone while the flow and the subscription are still held (§3.13);
     2. the items and the error are gone while the subscription is still held;
@@ -251,16 +251,17 @@ def assert_released(
     >>> assert_released(lambda payloads: payloads.pushed().distinct())
 
     Args:
-        make: makes the flow, of items from the `Payloads` that it gets: an iterable for a source,
-            or ``payloads.pushed()`` for an operator behind a publisher.
-        count: the number of items.
-        keeps_error: whether the error may live on with the subscription: a processor keeps it for
-            later subscribers.
-        settle: returns when other threads have released theirs, too; called before each check.
-        only: the name of the one ending to try, to narrow a failure down.
+        make: makes the flow of the `Payloads` that it gets: they are an iterable for a source, and
+            ``payloads.pushed()`` is a flow for an operator behind a publisher.
+        count: how many items there are.
+        keeps_error: whether the error may live as long as the subscription: a processor keeps it
+            for later subscribers.
+        settle: called before each check; returns when other threads have dropped their references,
+            too.
+        only: the name of a single ending to try, to narrow a failure down.
 
     Raises:
-        AssertionError: if something lives on; the message names it, and what refers to it.
+        AssertionError: if something is still alive; the message names it, and what refers to it.
     """
     for ending in ENDINGS:
         if only(ending.name):
@@ -312,7 +313,7 @@ def _end(flow: Flow[Any], ending: Ending, settle: Callable[[], object]) -> Subsc
 
 
 def _forget_frames(error: BaseException | None) -> None:
-    """Clear the frames of an error, which keeps those it has passed (X14)."""
+    """Clear the frames in an error's traceback, which keep what they have used alive (X14)."""
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__

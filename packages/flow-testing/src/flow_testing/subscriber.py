@@ -28,7 +28,8 @@ __all__ = ["TIMEOUT_S", "ConditionalTestSubscriber", "Signal", "TestSubscriber",
 T = TypeVar("T")
 
 PATIENCE_VARIABLE: Final = "FLOW_PATIENCE"
-"""The environment variable with a factor for all waits of tests, for a busy machine."""
+"""The environment variable with a factor by which all waits of tests are multiplied, for a busy
+machine."""
 
 
 def _patience() -> float:
@@ -43,21 +44,22 @@ def _patience() -> float:
 
 
 TIMEOUT_S: Final = 5.0 * _patience()
-"""The time that tests wait for an immediate event, in seconds; ``FLOW_PATIENCE`` multiplies it."""
+"""The time that tests wait for an event that should come at once, in seconds; ``FLOW_PATIENCE``
+multiplies it."""
 
 SignalName = Literal["on_subscribe", "on_next", "on_error", "on_complete"]
 
 
 class Signal(NamedTuple):
-    """One recorded signal: its name, its argument, and the thread that called."""
+    """One recorded signal: its name, its argument, and the thread that has sent it."""
 
     name: SignalName
     value: object
-    """The item or the error; None of ``on_subscribe`` and ``on_complete``."""
+    """The item or the error; None for ``on_subscribe`` and ``on_complete``."""
     thread: int
-    """The thread's identifier, as of `threading.get_ident`."""
+    """The identifier of the thread, as `threading.get_ident` returns it."""
     thread_name: str = ""
-    """Its name, for messages."""
+    """The name of the thread, for messages."""
 
     def __str__(self) -> str:
         return f"{self.name}({'' if self.value is None else repr(self.value)})"
@@ -66,8 +68,8 @@ class Signal(NamedTuple):
 class TestSubscriber(CoreSubscriber[T], Generic[T]):
     """Records signals, controls demand, and notes each rule that its publisher breaks.
 
-    A broken rule does not raise where it is broken, since a flow would treat that as the
-    subscriber's mistake: it is kept in `violations`, and every assertion fails with it.
+    A broken rule does not raise an error at once, because a flow would treat that as the
+    subscriber's mistake: it is kept in `violations`, and the next assertion fails with it.
 
     >>> import flow_core as flow
     >>> subscriber = TestSubscriber[int](2)
@@ -77,13 +79,13 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
     TestSubscriber[on_subscribe() on_next(0) on_next(1) on_next(2) on_complete()]
 
     Args:
-        request: items to request in ``on_subscribe``; 0 for none yet.
+        request: how many items to request in ``on_subscribe``; 0 for none yet.
         fusion: the modes to request of a `QueueSubscription` in ``on_subscribe``; `fused` is the
-            answer. Fused SYNC, `request` polls as many items. Fused ASYNC, it requests, and polls
-            after each wake-up, up to its requests; after the upstream's terminal it polls the rest
-            before it counts as terminated.
-        on_item: called with this subscriber and each item, after it was recorded: to request, to
-            cancel or to raise from within ``on_next``.
+            answer. With SYNC, `request` polls that many items. With ASYNC, `request` requests, and
+            the subscriber polls after each wake-up, as many items as it has requested; after the
+            upstream's terminal, it polls the rest before it counts as terminated.
+        on_item: called with this subscriber and each item, after the item was recorded. Use it to
+            request, to cancel or to raise from within ``on_next``.
     """
 
     __test__: ClassVar = False  # no class of tests, although pytest would think so by its name
@@ -119,11 +121,12 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         self.error: BaseException | None = None
         self.completed = False
         self.fused = Fusion.NONE
-        """The granted mode."""
+        """The fusion mode that was granted."""
         self.signals: list[Signal] = []
         """All signals, in order."""
         self.late: list[Signal] = []
-        """Signals that began after `cancel` had been called; in-flight ones are allowed (§2.8)."""
+        """Signals that began after `cancel` had been called. Signals on their way are allowed then
+        (§2.8)."""
         self.violations: list[str] = []
         self._changed = Condition()
         self._running: list[SignalName] = []
@@ -132,7 +135,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         self._on_item = on_item
         self._cancelled = False
         self._ended: tuple[BaseException | None] | None = None
-        """The end of the upstream, as long as items may be left to poll."""
+        """The terminal of the upstream, as long as items may be left to poll."""
         self._poller: _Poller | None = None
         self._subscription: Subscription | None = None
 
@@ -205,7 +208,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
     # -- control
 
     def request(self, n: int, /) -> None:
-        """Request `n` more items; before ``on_subscribe``, remember them. Fused SYNC: poll them."""
+        """Request `n` more items. With SYNC fusion, poll them."""
         with self._changed:
             if n > 0:
                 self._requested = add_demand(self._requested, n)
@@ -214,7 +217,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             self._demand(subscription, n)
 
     def cancel(self) -> None:
-        """Cancel; before ``on_subscribe``, remember to."""
+        """Cancel; before ``on_subscribe``, remember to cancel then."""
         with self._changed:
             self._cancelled = True
             self._poller = None  # it refers to this subscriber
@@ -226,14 +229,14 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
 
     @property
     def outstanding(self) -> int:
-        """Return how many requested items have not come yet."""
+        """Return how many of the requested items have not come yet."""
         if self._requested == UNBOUNDED:
             return UNBOUNDED
         return self._requested - len(self.items)
 
     @property
     def subscription(self) -> Subscription:
-        """Return the argument of ``on_subscribe``."""
+        """Return the subscription that ``on_subscribe`` got."""
         if self._subscription is None:
             raise AssertionError("there was no on_subscribe")
         return self._subscription
@@ -249,11 +252,11 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         return {signal.thread for signal in self.signals if signal.name == "on_next"}
 
     def await_terminal(self, timeout_s: float = TIMEOUT_S) -> TestSubscriber[T]:
-        """Wait until the flow has completed or failed, for `timeout_s` seconds at most."""
+        """Wait until the flow has completed or failed, but at most `timeout_s` seconds."""
         return self._await(lambda: self.terminated, "no terminal", timeout_s)
 
     def await_items(self, count: int, timeout_s: float = TIMEOUT_S) -> TestSubscriber[T]:
-        """Wait until there are `count` items or an end, for `timeout_s` seconds at most."""
+        """Wait until there are `count` items or a terminal, but at most `timeout_s` seconds."""
         return self._await(
             lambda: self.terminated or len(self.items) >= count, f"no {count} items", timeout_s
         )
@@ -261,28 +264,29 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
     # -- assertions
 
     def assert_subscribed(self) -> TestSubscriber[T]:
-        """Assert that there was an on_subscribe."""
+        """Assert that ``on_subscribe`` was called."""
         if self._subscription is None:
             self._fail("expected an on_subscribe, got none")
         return self.assert_rules_kept()
 
     def assert_not_subscribed(self) -> TestSubscriber[T]:
-        """Assert that there was no on_subscribe yet."""
+        """Assert that ``on_subscribe`` was not called yet."""
         if self._subscription is not None:
             self._fail("expected no on_subscribe yet")
         return self.assert_rules_kept()
 
     def assert_demand(self, n: int) -> TestSubscriber[T]:
-        """Assert that exactly `n` requested items have not come yet."""
+        """Assert that exactly `n` of the requested items have not come yet."""
         if self.outstanding != n:
             self._fail(f"expected a demand of {n} more items, it is {self.outstanding}")
         return self.assert_rules_kept()
 
     def assert_fusion(self, mode: Fusion) -> TestSubscriber[T]:
-        """Assert that exactly this mode was granted.
+        """Assert that exactly this fusion mode was granted.
 
         Args:
-            mode: the expected `fused`, `Fusion.NONE` if fusion was refused or not possible.
+            mode: the expected value of `fused`; `Fusion.NONE` if fusion was refused or not
+                possible.
         """
         self.assert_subscribed()
         if not self._fusion:
@@ -292,7 +296,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         return self
 
     def assert_rules_kept(self) -> TestSubscriber[T]:
-        """Assert that the publisher broke no rule."""
+        """Assert that the publisher has broken no rule."""
         if self.violations:
             self._fail("the publisher broke rules:\n  " + "\n  ".join(self.violations))
         return self
@@ -308,7 +312,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         return self.assert_items()
 
     def assert_result(self, *items: T) -> TestSubscriber[T]:
-        """Assert that exactly these items have come, then completion."""
+        """Assert that exactly these items have come, and then the completion."""
         if self.error is not None:
             self._fail(f"expected {list(items)!r} and completion, got an error", self.error)
         self.assert_items(*items)
@@ -319,7 +323,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
     def assert_failure(
         self, error: BaseException | type[BaseException], *items: T
     ) -> TestSubscriber[T]:
-        """Assert that exactly these items have come, then this very error, or one of this class."""
+        """Assert that exactly these items have come, then this very error, or one of the class."""
         if self.error is None:
             self._fail(f"expected {error!r}, got {'completion' if self.completed else 'no error'}")
         matches = isinstance(self.error, error) if isinstance(error, type) else self.error is error
@@ -339,7 +343,8 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         """Assert that there was a signal, and all but on_subscribe came on this thread.
 
         Args:
-            thread: the thread, or the beginning of its name, such as a pool's prefix.
+            thread: the thread, or the beginning of its name, such as the prefix of a pool's
+                threads.
         """
         seen = self._signals_on_threads()
         others = [
@@ -367,7 +372,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         return self.assert_rules_kept()
 
     def assert_silent_after_cancel(self) -> TestSubscriber[T]:
-        """Assert that no signal began after `cancel`; reliable only if no other thread signals."""
+        """Assert that no signal began after `cancel`; only reliable if no other thread signals."""
         if self.late:
             self._fail(f"expected nothing after cancel(), got {' '.join(map(str, self.late))}")
         return self.assert_rules_kept()
@@ -428,7 +433,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         self._poll_serially()
 
     def _poll_serially(self) -> None:
-        """Poll on each wake-up and request, one thread at a time, when fused."""
+        """With fusion, poll on each wake-up and each request, one thread at a time."""
         poller = self._poller
         if poller is not None:
             poller.signal()
@@ -444,10 +449,10 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             self._terminated(*ended)
 
     def _poll(self, n: int) -> bool:
-        """Take up to `n` items out of the fused subscription; SYNC ends with it, too.
+        """Take up to `n` items out of the fused subscription; with SYNC, notice the end, too.
 
         Returns:
-            Whether it has found that nothing is left.
+            True if nothing is left.
         """
         queue = self._queue
         if queue is None or self.terminated:
@@ -499,7 +504,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
 
 @final
 class _Poller(SerialDrain):
-    """Lets one thread poll at a time. Refers to its subscriber, which releases it at the end."""
+    """Lets one thread poll at a time. It refers to its subscriber, which drops it at the end."""
 
     __slots__ = ("_poll",)
 
@@ -536,7 +541,7 @@ class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
     """A `TestSubscriber` that accepts only some items, and says so to a conditional upstream.
 
     Args:
-        accept: returns whether an item counts; others are kept in `rejected`.
+        accept: returns whether an item is accepted; other items are kept in `rejected`.
         request: see `TestSubscriber`.
         fusion: see `TestSubscriber`.
         on_item: see `TestSubscriber`.
@@ -560,7 +565,7 @@ class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Record an item; a rejected one is requested again (F19)."""
+        """Record an item; if it is rejected, request another one (F19)."""
         if item is None or self._counts(item):
             super().on_next(item)
         else:

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that stands still until a test advances it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ T = TypeVar("T")
 _NANOS: Final = 1_000_000_000
 
 _LOOK_S: Final = 0.001
-"""The interval of checks whether other threads have sent something, in seconds of real time."""
+"""The time to wait before checking again whether other threads have sent something, in seconds of
+real time."""
 
 
 @final
@@ -46,14 +47,14 @@ class _Timer(Disposable):
 
     @property
     def due(self) -> float:
-        """The time in whole nanoseconds, or infinity."""
+        """The due time in whole nanoseconds; infinity for never."""
         after = self.delay_s + self.runs * self.period_s
         return after if after == math.inf else self.start + round(after * _NANOS)
 
     @property
     @override
     def disposed(self) -> bool:
-        """Return whether it was disposed of, or has run for the last time, or begun to."""
+        """True also when the task has run for the last time, or has begun its last run."""
         return self.task is None
 
     @override
@@ -69,7 +70,7 @@ class _Timer(Disposable):
 
 @final
 class HastyClock(Clock):
-    """A clock whose time has passed at every look, and for every wait.
+    """A clock that runs very fast: time has passed at every look, and no wait takes time.
 
     >>> clock = HastyClock()
     >>> _ = clock.schedule(3600, lambda: print("an hour later"))
@@ -81,13 +82,13 @@ class HastyClock(Clock):
 
     @override
     def now(self) -> float:
-        """Return 2 seconds more each time."""
+        """Return a time that is 2 seconds later each time."""
         self._passed_s += 2
         return self._passed_s
 
     @override
     def schedule(self, delay_s: float, task: Callable[[], object], /) -> Disposable:
-        """Run the task at once."""
+        """Run the task at once, whatever the delay is."""
         self._passed_s += delay_s
         task()
         return VirtualClock().schedule(0, _nothing)
@@ -96,18 +97,18 @@ class HastyClock(Clock):
         """See `Clock.schedule_periodically`.
 
         Raises:
-            NotImplementedError: always, since nothing would ever end.
+            NotImplementedError: always, because the runs would never end.
         """
         raise NotImplementedError("a HastyClock runs no periodic task")
 
 
 def _nothing() -> None:
-    """A disposable for a task that has run already."""
+    """The disposable of a task that has run already."""
 
 
 @final
 class VirtualClock(Clock):
-    """A `Clock` whose time passes only on the test's call; also an executor, ``clock(task)``.
+    """A `Clock` whose time passes only when a test says so; also an executor, ``clock(task)``.
 
     >>> clock = VirtualClock()
     >>> handle = clock.schedule(3600, lambda: print("an hour later"))
@@ -117,16 +118,18 @@ class VirtualClock(Clock):
     >>> clock.now(), clock.pending
     (3600.0, 0)
 
-    Within ``with VirtualClock() as clock:`` it is in force: all operators that wait use it for
-    subscriptions in that block, in any thread of the process, unless they have another clock.
+    Within ``with VirtualClock() as clock:``, this clock is in force: all operators that wait use it
+    for subscriptions made in that block, in any thread of the process, unless they were given
+    another clock.
 
-    Everything happens in the thread that advances it, in the order of the times; at the same time,
-    first come, first served. Tasks may schedule tasks: those that are due within the same advance
-    run in it. Times are kept in whole nanoseconds, so that ten steps of 0.1 s are a second. An
-    error of a task propagates from the advance, at the time of the task; later tasks stay pending.
+    Everything happens in the thread that advances the clock, in the order of the times; tasks with
+    the same time run in the order in which they were scheduled. Tasks may schedule further tasks:
+    those that are due within the same advance still run in it. Times are kept in whole nanoseconds,
+    so that ten steps of 0.1 s are exactly a second. If a task raises an error, the advance raises
+    it, and time stays at that of the task; later tasks stay pending.
 
     Args:
-        start_s: the first `now`.
+        start_s: what `now` returns at first.
     """
 
     __slots__ = ("__weakref__", "_advancing", "_heap", "_now", "_numbers")
@@ -143,7 +146,7 @@ class VirtualClock(Clock):
 
     @override
     def schedule(self, delay_s: float, task: Task, /) -> Disposable:
-        """Schedule a task. Nothing runs before the time advances, by 0 at least."""
+        """Schedule a task. It does not run before the clock advances, if only by 0."""
         return self._push(_Timer(self._now, check_delay(delay_s), 0.0, task))
 
     @override
@@ -151,15 +154,15 @@ class VirtualClock(Clock):
         return self._push(_Timer(self._now, check_delay(delay_s), check_period(period_s), task))
 
     def __call__(self, task: Task, /) -> None:
-        """Run `task` at the current time, after due tasks: the clock as an executor.
+        """Run `task` at the current time, after the tasks that are due: the clock as an executor.
 
         Args:
-            task: runs with the next advance, or within the one that is running.
+            task: runs when the clock advances next, or within the advance that is running.
         """
         self.schedule(0, task)
 
     def __enter__(self) -> VirtualClock:
-        """Put this clock in force until the block ends."""
+        """Put this clock in force until the ``with`` block ends."""
         clocks_in_force.append(self)
         return self
 
@@ -168,7 +171,7 @@ class VirtualClock(Clock):
 
     @property
     def _due(self) -> float:
-        """Return the time of the next task, in nanoseconds; infinity for never."""
+        """Return when the next task is due, in nanoseconds; infinity for never."""
         heap = self._heap
         while heap and heap[0][2].disposed:
             heappop(heap)
@@ -176,32 +179,34 @@ class VirtualClock(Clock):
 
     @property
     def pending(self) -> int:
-        """Return how many tasks wait; a periodic one counts once."""
+        """Return how many tasks wait; a periodic task counts once."""
         return sum(not timer.disposed for _, _, timer in self._heap)
 
     def advance_by(self, seconds: float) -> None:
-        """Advance the time, and run the tasks that fall due. ``advance_by(0)`` runs those due now.
+        """Advance the time, and run the tasks that become due.
+
+        ``advance_by(0)`` runs those due now.
 
         Args:
-            seconds: at least 0.
+            seconds: by how much to advance the time; at least 0.
 
         Raises:
             ValueError: if `seconds` is less than 0.
-            FlowError: if a task calls it: time passes for all tasks, and only from outside.
+            FlowError: if a task calls this: time passes for all tasks, and only from outside.
         """
         if not 0 <= seconds < math.inf:
             raise ValueError(f"time goes forward, by a finite amount, not by {seconds} s")
         self._advance(self._now + round(seconds * _NANOS))
 
     def advance_to(self, time_s: float) -> None:
-        """Advance the time to `time_s`, and run the tasks that fall due.
+        """Advance the time to `time_s`, and run the tasks that become due.
 
         Args:
-            time_s: not in the past.
+            time_s: the new time, which is not in the past.
 
         Raises:
             ValueError: if `time_s` is in the past.
-            FlowError: if a task calls it.
+            FlowError: if a task calls this.
         """
         target = round(time_s * _NANOS)
         if target < self._now:
@@ -209,15 +214,15 @@ class VirtualClock(Clock):
         self._advance(target)
 
     def run(self, max_tasks: int = 100_000) -> None:
-        """Advance the time until no task waits; it then is the time of the last task.
+        """Advance the time until no task waits; the time is then that of the last task.
 
         Args:
-            max_tasks: how many tasks to run before it gives up.
+            max_tasks: how many tasks to run before giving up.
 
         Raises:
-            AssertionError: if it gives up, mostly because of a periodic task that is never disposed
-                of.
-            FlowError: if a task calls it.
+            AssertionError: if this gives up, mostly because of a periodic task that is never
+                disposed of.
+            FlowError: if a task calls this.
         """
         self._advance(None, max_tasks)
 
@@ -245,22 +250,22 @@ class VirtualClock(Clock):
         >>> asyncio.run(main())
         ['answer 0', 'answer 1', 'answer 2'] 10800.0
 
-        Whenever the loop is idle, time jumps to the next task of this clock, or the next timer of
-        the loop, such as that of `asyncio.sleep`. Meanwhile the clock is in force, and the loop's
-        time is that of the clock. Afterwards the loop's time continues from there.
+        Whenever the loop is idle, time jumps to the next task of this clock, or to the next timer
+        of the loop, such as that of `asyncio.sleep`. Meanwhile, this clock is in force, and the
+        loop's time is that of this clock. Afterwards, the loop's time continues from there.
 
-        The work of other threads, and input from a socket, takes no time of the clock: it waits for
-        them only when nothing is due. So give functions that block an executor which runs them at
-        once, ``executor=lambda task: task()``.
+        The work of other threads, and input from a socket, takes no time of the clock: this waits
+        for them only when no task or timer is due. So give functions that block an executor which
+        runs them at once, ``executor=lambda task: task()``.
 
         Args:
-            running: a flow, whose items are the result; or an awaitable.
-            max_jumps: how many jumps to make before it gives up.
+            running: a flow, whose list of items is the result; or an awaitable.
+            max_jumps: how many jumps to make before giving up.
 
         Raises:
-            AssertionError: if it gives up, mostly because of a flow that never ends; or if nothing
-                is due and nothing happens for `TIMEOUT_S`.
-            FlowError: if the loop is not one of asyncio's own.
+            AssertionError: if this gives up, mostly because of a flow that never ends; or if
+                nothing is due and nothing happens for `TIMEOUT_S`.
+            FlowError: if the running loop is not one of asyncio's own.
         """
         loop = asyncio.get_running_loop()
         flight = _Flight(self, loop)
@@ -307,7 +312,7 @@ class VirtualClock(Clock):
             self._advancing = False
 
     def _run_first(self, target: int | None) -> bool:
-        """Run the next task that is due up to `target`; return whether there was one."""
+        """Run the next task that is due at or before `target`. Return False if there was none."""
         first = self._due
         if first == math.inf or (target is not None and first > target):
             return False
@@ -333,14 +338,14 @@ class VirtualClock(Clock):
 
 @final
 class _Flight:
-    """A loop of asyncio whose time is that of a clock.
+    """An asyncio loop while its time is that of a clock.
 
     Args:
-        clock: the clock whose time it is.
+        clock: the clock that gives the time.
         loop: the running loop.
 
     Raises:
-        FlowError: if it does not show what is ready in it.
+        FlowError: if the loop does not show which of its callbacks are ready.
     """
 
     def __init__(self, clock: VirtualClock, loop: asyncio.AbstractEventLoop) -> None:
@@ -354,12 +359,13 @@ class _Flight:
         self._loop: Any = loop  # Any: for these two, and since a method is replaced
         self._real = loop.time
         self._least_s = loop.time()
-        """The highest time of the loop so far: sums of floats may fall short of a timer's."""
+        """The highest time that the loop has had so far: sums of floats may fall short of a timer's
+        time."""
         self._ahead_s = self._least_s - clock.now()
         self._slow_s = self._loop.slow_callback_duration
 
     def take_off(self) -> None:
-        """Make the loop's time the clock's from now on."""
+        """Make the loop's time that of the clock from now on."""
         self._loop.time = self._time
         self._loop.slow_callback_duration = math.inf  # a jump is not a slow callback
 
@@ -367,7 +373,7 @@ class _Flight:
         return max(self._clock.now() + self._ahead_s, self._least_s)
 
     def land(self) -> None:
-        """Let the loop's time pass by itself from now on, from where it is. It never goes back."""
+        """Let the loop's time pass by itself from now on; it continues from where it is."""
         real, ahead_s = self._real, self._time() - self._real()
         self._loop.time = lambda: real() + ahead_s
         self._loop.slow_callback_duration = self._slow_s
@@ -378,7 +384,7 @@ class _Flight:
         running: object,
         max_jumps: int,
     ) -> None:
-        """Jump whenever the loop is idle, until `task`, which runs `running`, is done."""
+        """Jump whenever the loop is idle, until `task`, which runs `running`, has ended."""
         jumps = 0
         idle_since_s: float | None = None
         while not task.done():
@@ -415,7 +421,7 @@ class _Flight:
                 self._least_s = max(self._least_s, timer_s)
 
     async def _jump(self, due: int) -> None:
-        """Make the clock run its tasks up to `due`, as a callback of the loop."""
+        """Make the clock run its tasks up to the time `due`, in a callback of the loop."""
         done: asyncio.Future[None] = self._loop.create_future()
 
         def run() -> None:

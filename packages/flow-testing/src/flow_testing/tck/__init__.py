@@ -1,4 +1,4 @@
-"""The Reactive Streams 1.0.4 rules as classes of pytest tests: subclass one to run them.
+"""The rules of Reactive Streams 1.0.4 as classes of pytest tests: subclass one to run them.
 
 >>> import flow_core as flow
 >>> from flow_core.protocols import Publisher
@@ -7,7 +7,8 @@
 ...         return flow.range(count + 1 if count else 0).pairwise()
 >>> TestPairs().test_spec101_never_sends_more_than_requested()
 
-Each test is named after its rule, and marked ``tck``. Needs pytest, which flow_core alone does not.
+Each test is named after its rule, and has the mark ``tck``. This package needs pytest, which
+flow_core alone does not.
 """
 
 from importlib.util import find_spec

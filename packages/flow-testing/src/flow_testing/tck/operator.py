@@ -1,4 +1,4 @@
-"""The rules of operators: those of publishers, and their duties to their upstream."""
+"""The rules for operators: those of publishers, and their duties towards their upstream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class OperatorVerification(PublisherVerification[R], Generic[R]):
-    """The duties of every operator. Subclass it, and override `apply`.
+    """The duties of every operator. To test an operator, subclass it, and override `apply`.
 
     >>> class TestPlusOne(OperatorVerification[int]):
     ...     def apply(self, flow: Flow[int]) -> Flow[int]:
@@ -34,8 +34,9 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
     >>> TestPlusOne().test_spec103_signals_never_overlap()
 
     Attributes:
-        passes_errors: whether it fails with the very error of its upstream.
-        goes_on: whether it continues without subscribers, so that no cancel reaches its upstream.
+        passes_errors: whether the operator fails with its upstream's error itself.
+        goes_on: whether the operator continues without subscribers, so that no cancel reaches its
+            upstream.
     """
 
     passes_errors: bool = True
@@ -44,13 +45,13 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     @abstractmethod
     def apply(self, flow: Flow[int]) -> Flow[R]:
-        """Return the operator behind a flow of ints."""
+        """Return the flow of the operator behind a flow of ints."""
         raise NotImplementedError(f"{type(self).__name__} must have apply(flow)")
 
     def upstream(self, count: int) -> Flow[int]:
-        """Return a flow of ints of which the operator makes `count` items.
+        """Return a flow of ints, of which the operator makes `count` items.
 
-        By default, of `count` ints.
+        By default, it is a flow of `count` ints.
         """
         return sources.range(count)
 
@@ -67,7 +68,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     @rule(items=-1)
     def test_spec205_a_second_upstream_is_cancelled(self) -> None:
-        """§2.5: a second ``on_subscribe`` cancels the new subscription, and sends nothing."""
+        """§2.5: a second ``on_subscribe`` cancels its subscription, and sends nothing."""
         upstream = TestPublisher[int]()
         subscriber = self._start(self.apply(Flow(upstream)), 1)
         if not upstream.subscribed:
@@ -100,7 +101,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     @rule(items=-1)
     def test_spec203_a_terminal_calls_nothing_of_the_upstream(self) -> None:
-        """§2.3: when its upstream has ended, an operator neither requests nor cancels there."""
+        """§2.3: when its upstream has ended, an operator neither requests nor cancels it."""
         for end in ("complete", "error"):
             upstream = TestPublisher[int]()
             with recorded_drops():
@@ -166,7 +167,10 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     @rule(items=-1)
     def test_the_upstream_is_at_home_where_the_subscriber_is(self) -> None:
-        """The loop of `CoreSubscriber.home` is passed on; of several subscribers, the first's."""
+        """The loop of `CoreSubscriber.home` is passed on.
+
+        With several subscribers, the loop of the first one is passed on.
+        """
         upstream = _Visited()
         loop = asyncio.new_event_loop()
         try:
@@ -207,7 +211,7 @@ class _Visited(Publisher[int]):
 
 
 class _AtHome(TestSubscriber[R]):
-    """A subscriber that belongs to a loop which does not run in its thread."""
+    """A subscriber that belongs to a loop which does not run in the subscriber's thread."""
 
     def __init__(self, at: Home) -> None:
         super().__init__()

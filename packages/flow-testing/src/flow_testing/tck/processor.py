@@ -1,4 +1,4 @@
-"""The rules of processors: both sides at once, and the items that pass."""
+"""The rules for processors: as publishers, as subscribers, and for the items that they pass on."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ T = TypeVar("T")
 class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T], Generic[T]):
     """The duties of a processor that passes items on as they are, to one or more subscribers.
 
-    Subclass it, and override `create_processor`. The rules are checked with it as a publisher, fed
-    by a range of ints; as a subscriber; and as both.
+    To test a processor, subclass it, and override `create_processor`. The rules are checked with
+    the processor as a publisher, fed by a range of ints; as a subscriber; and as both.
 
     Attributes:
-        requests_alone: whether it requests of its upstream before it has a subscriber.
-        leaves_with_the_last: whether it cancels its upstream when its last subscriber cancels.
+        requests_alone: whether the processor requests of its upstream before it has a subscriber.
+        leaves_with_the_last: whether the processor cancels its upstream when its last subscriber
+            cancels.
     """
 
     cold: bool = False
@@ -45,14 +46,14 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @override
     def create_publisher(self, count: int) -> Publisher[T]:
-        """Return a processor that is fed."""
+        """Return a new processor that a range of ints feeds."""
         processor = self.create_processor()
         _items(self, count).subscribe(processor)
         return processor
 
     @override
     def create_failed_publisher(self) -> Publisher[T] | None:
-        """Return a processor that got ``on_error`` first of all."""
+        """Return a new processor whose first signal was ``on_error``."""
         if self.failure is None:
             return None
         processor = self.create_processor()
@@ -60,7 +61,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
         return processor
 
     def create_subscriber(self) -> Subscriber[T]:
-        """See `SubscriberVerification.create_subscriber`: the subscriber of a new processor."""
+        """Return a new processor, as the subscriber to check."""
         processor = self.create_processor()
         if not self.requests_alone:
             processor.subscribe(TestSubscriber[T]())
@@ -68,7 +69,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @rule(items=100)
     def test_spec401_passes_items_on_as_they_are(self) -> None:
-        """§4.1: the identical items pass, in order, and the end."""
+        """§4.1: the same item objects pass, in order, and then the end."""
         processor, upstream = self._fed()
         subscriber = self._start(processor, UNBOUNDED)
         items = [self.create_item(n) for n in range(100)]
@@ -95,7 +96,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @rule()
     def test_spec402_passes_the_error_on(self) -> None:
-        """§4.2, §1.4: an error of the upstream reaches the subscriber, as the identical object."""
+        """§4.2, §1.4: an error of the upstream reaches the subscriber, as the same object."""
         self._sends_the_error_to(1)
 
     @rule(subscribers=2)
@@ -114,7 +115,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @rule(subscribers=2)
     def test_a_late_subscriber_hears_of_the_end(self) -> None:
-        """§1.4, §1.5: one that subscribes after the end gets ``on_subscribe`` and the terminal."""
+        """§1.4, §1.5: after the end, a new subscriber gets ``on_subscribe`` and the terminal."""
         error = LookupError("the upstream's error")
         processor, upstream = self._fed()
         self._start(processor, UNBOUNDED)
@@ -128,7 +129,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @rule()
     def test_spec107_signals_after_the_end_are_not_passed_on(self) -> None:
-        """§1.7: whatever an upstream signals after a terminal, the subscriber gets one."""
+        """§1.7: whatever an upstream signals after a terminal, a subscriber gets one terminal."""
         processor, upstream = self._fed()
         subscriber = self._start(processor, UNBOUNDED)
         upstream.complete()
@@ -152,7 +153,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @rule(subscribers=2)
     def test_spec206_the_upstream_is_cancelled_when_the_last_subscriber_leaves(self) -> None:
-        """§2.6: if `leaves_with_the_last`; and never while a subscriber is left."""
+        """§2.6: checked if `leaves_with_the_last`; the upstream is never cancelled before that."""
         processor, upstream = self._fed()
         first, second = self._start(processor, 1), self._start(processor, 1)
         first.cancel()
@@ -167,7 +168,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
 
     @rule(subscribers=2)
     def test_spec111_lock_step_is_what_coordinated_says(self) -> None:
-        """§1.11: a subscriber without demand holds the others back, or does not."""
+        """§1.11: a subscriber without demand holds the others back only if `coordinated`."""
         processor, upstream = self._fed()
         eager, slow = self._start(processor, UNBOUNDED), self._start(processor, 0)
         self._await_demand(upstream)
@@ -201,7 +202,7 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
             self._expect(subscriber, 1)
 
     def _fed(self) -> tuple[Processor[T, T], TestPublisher[T]]:
-        """Return a processor, and the upstream that it has subscribed to."""
+        """Return a new processor, and the upstream that it is subscribed to."""
         processor, upstream = self.create_processor(), TestPublisher[T]()
         upstream.subscribe(processor)
         return processor, upstream

@@ -1,4 +1,4 @@
-"""The rules of publishers and of their subscriptions."""
+"""The rules for publishers and for their subscriptions."""
 
 from __future__ import annotations
 
@@ -32,29 +32,32 @@ __all__ = ["PublisherVerification"]
 T = TypeVar("T")
 
 _STACK = 40
-"""The differences in stack depth that are allowed between the items of one flow."""
+"""By how much the stack depth may differ between the items of one flow."""
 
 
 class PublisherVerification(Verification, Generic[T]):
-    """The duties of every publisher. Subclass it, and override `create_publisher`.
+    """The duties of every publisher. To test one, subclass it, and override `create_publisher`.
 
     Attributes:
-        min_items: the lowest `count` for `create_publisher`.
-        max_items: the highest `count` for `create_publisher`. Rules that need more are skipped.
+        min_items: the lowest `count` that `create_publisher` takes.
+        max_items: the highest `count` that `create_publisher` takes. Rules that need more items are
+            skipped.
         max_subscribers: how many subscribers one publisher may have in its life.
         cold: whether every subscriber gets all items, from the first on.
         coordinated: whether an item waits until all subscribers have requested it (lock-step).
         synchronous: whether signals come only on threads that subscribe or request.
         deterministic: whether two publishers with the same `count` emit equal items.
-        refcounted: whether a cancelled subscriber is released at once, without the garbage
+        refcounted: whether a subscriber that has cancelled is released at once, without the garbage
             collector.
         in_flight: how many signals may still come after a cancel from within ``on_next``.
-        chain: how many items to request one by one from within ``on_next``; the stack must not
-            grow with them.
-        conditional: whether it calls ``try_on_next`` of conditional subscribers; None for unknown.
-        fusable: the fusion modes that it grants, with THREAD_BOUNDARY if also across threads; None
-            for unknown. In any case, what it grants has to keep the rules.
-        failure: the error of the failed publisher, this very object; None for unknown.
+        chain: how many items to request one by one from within ``on_next``; the stack must not grow
+            with their number.
+        conditional: whether the publisher calls ``try_on_next`` of conditional subscribers; None if
+            not known.
+        fusable: the fusion modes that the publisher grants, with THREAD_BOUNDARY if it also grants
+            them across threads; None if not known. In any case, the modes that it grants have to
+            keep the rules.
+        failure: the error object with which the failed publisher fails; None if not known.
     """
 
     min_items: int = 0
@@ -77,7 +80,10 @@ class PublisherVerification(Verification, Generic[T]):
         raise NotImplementedError(f"{type(self).__name__} must have create_publisher(count)")
 
     def create_failed_publisher(self) -> Publisher[T] | None:
-        """Return a new publisher that fails without an item and without demand, or None."""
+        """Return a new publisher that fails without an item and without demand.
+
+        Return None if such a publisher is not possible.
+        """
         return None
 
     @override
@@ -103,12 +109,12 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=1)
     def test_spec101_sends_nothing_without_demand(self) -> None:
-        """§1.1: the number of ``on_next`` never exceeds what was requested, which is 0 at first."""
+        """§1.1: no more items are sent than were requested, and none were requested at first."""
         self._expect(self._start(self.create_publisher(1), 0), 0)
 
     @rule(items=3)
     def test_spec101_never_sends_more_than_requested(self) -> None:
-        """§1.1: the number of ``on_next`` never exceeds what was requested."""
+        """§1.1: no more items are sent than were requested."""
         subscriber = self._start(self.create_publisher(3), 0)
         subscriber.request(1)
         self._expect(subscriber, 1)
@@ -152,7 +158,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=200)
     def test_spec103_requests_of_two_threads_race(self) -> None:
-        """§1.3, §2.7: requests that race lose no item, give none twice, and signals stay serial."""
+        """§1.3, §2.7: if requests race, no item is lost or sent twice, and signals stay serial."""
         subscriber = self._start(self.create_publisher(200), 0)
 
         def request() -> None:
@@ -288,7 +294,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=-1)
     def test_spec109_on_subscribe_comes_first_and_once(self) -> None:
-        """§1.9: ``on_subscribe`` is signalled once, and has returned before any other signal."""
+        """§1.9: ``on_subscribe`` comes once, and returns before any other signal comes."""
         subscriber = self._start(self.create_publisher(self.min_items), UNBOUNDED)
         self._completes(subscriber, self.min_items)
         names = [signal.name for signal in subscriber.signals]
@@ -325,14 +331,14 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3, subscribers=2, cold=True)
     def test_spec110_a_publisher_can_be_subscribed_again(self) -> None:
-        """§1.10: a publisher serves each new subscriber, after the end of another as well."""
+        """§1.10: a publisher serves each new subscriber, even after the end of another one."""
         publisher = self.create_publisher(3)
         self._completes(self._start(publisher, UNBOUNDED), 3)
         self._completes(self._start(publisher, UNBOUNDED), 3)
 
     @rule(items=3, subscribers=2, cold=True, independent=True)
     def test_spec111_subscribers_have_demand_of_their_own(self) -> None:
-        """§1.11: several subscribers at a time, each within its own demand."""
+        """§1.11: there may be several subscribers at a time, each with its own demand."""
         publisher = self.create_publisher(3)
         first, second = self._start(publisher, 0), self._start(publisher, 0)
         first.request(1)
@@ -365,7 +371,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3, subscribers=2)
     def test_spec111_a_cancel_concerns_no_other_subscriber(self) -> None:
-        """§1.11: a subscriber that cancels takes no items from another one."""
+        """§1.11: when a subscriber cancels, no other subscriber loses an item."""
         publisher = self.create_publisher(3)
         first, second = self._start(publisher, 0), self._start(publisher, 0)
         first.cancel()
@@ -504,12 +510,12 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=1)
     def test_spec309_request_0_fails_the_flow(self) -> None:
-        """§3.9: ``request(0)`` signals ``on_error(ValueError)`` that names the rule."""
+        """§3.9: ``request(0)`` signals ``on_error`` with a ValueError that names the rule."""
         self._refuses(self._start(self.create_publisher(1), 0), 0)
 
     @rule(items=1)
     def test_spec309_a_negative_request_fails_the_flow(self) -> None:
-        """§3.9: ``request(-1)`` signals ``on_error(ValueError)`` that names the rule."""
+        """§3.9: ``request(-1)`` signals ``on_error`` with a ValueError that names the rule."""
         self._refuses(self._start(self.create_publisher(1), 0), -1)
 
     @rule(items=3)
@@ -590,7 +596,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3)
     def test_spec313_cancel_lets_go_of_the_subscriber(self) -> None:
-        """§3.13: after a cancel nothing of the publisher refers to the subscriber."""
+        """§3.13: after a cancel, nothing in the publisher refers to the subscriber."""
         publisher = self.create_publisher(3)
         subscriber = self._start(publisher, 1)
         self._expect(subscriber, 1)
@@ -658,7 +664,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=-1)
     def test_f23_fusion_is_granted_within_what_was_asked(self) -> None:
-        """F23: for each of the eight questions, the answer is NONE, SYNC or ASYNC, as requested."""
+        """F23: for each of the eight requests, the answer is NONE, or a mode that was requested."""
         for bits in range(8):
             asked = Fusion(bits)
             _, granted = self._negotiate(self.create_publisher(self.min_items), asked)
@@ -703,7 +709,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3)
     def test_f25_sync_fusion_polls_what_would_be_pushed(self) -> None:
-        """F25: the same items in the same order, and then EMPTY for good."""
+        """F25: polling gives the same items in the same order, and then EMPTY for ever."""
         subscriber = self._fused_to(self.create_publisher(3), Fusion.SYNC)
         if subscriber is None:
             return
@@ -740,7 +746,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(failing=True)
     def test_f25_sync_fusion_raises_the_error(self) -> None:
-        """F25: ``poll`` raises the error, as the identical object."""
+        """F25: ``poll`` raises the flow's error, as the same object."""
         subscriber = TestSubscriber[T](0, fusion=Fusion.SYNC)
         self._failed().subscribe(subscriber)
         self._subscribed(subscriber)
@@ -750,7 +756,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3)
     def test_f26_async_fusion_polls_what_would_be_pushed(self) -> None:
-        """F26: after a wake-up by ``on_next(EMPTY)``, the same items in the same order."""
+        """F26: after a wake-up by ``on_next(EMPTY)``, polling gives the same items in order."""
         subscriber = self._fused_to(self.create_publisher(3), Fusion.ASYNC)
         if subscriber is None:
             return
@@ -779,7 +785,7 @@ class PublisherVerification(Verification, Generic[T]):
         )
 
     def _expect(self, subscriber: TestSubscriber[T], count: int) -> None:
-        """Check for exactly `count` items and no more."""
+        """Check that exactly `count` items come, and no more."""
         subscriber.await_items(count, self.timeout_s)
         self.settle()
         got = len(subscriber.items)
@@ -787,7 +793,7 @@ class PublisherVerification(Verification, Generic[T]):
         subscriber.assert_rules_kept()
 
     def _completes(self, subscriber: TestSubscriber[T], count: int) -> list[T]:
-        """Check for `count` items and then the end, for which there may be one more request."""
+        """Check that `count` items come, and then the end, after one more request if need be."""
         subscriber.await_items(count, self.timeout_s)
         self.settle()
         if not subscriber.terminated:
@@ -798,7 +804,7 @@ class PublisherVerification(Verification, Generic[T]):
         return subscriber.items
 
     def _fails(self, subscriber: TestSubscriber[T]) -> BaseException | None:
-        """Check that there is no item, and return the error."""
+        """Check that the flow fails without an item, and return the error."""
         subscriber.await_terminal(self.timeout_s)
         self.settle()
         expected = BaseException if self.failure is None else self.failure
@@ -806,7 +812,7 @@ class PublisherVerification(Verification, Generic[T]):
         return subscriber.error
 
     def _silent(self, subscriber: TestSubscriber[T]) -> None:
-        """Check that nothing has come since the cancel, or no more than the signals in flight."""
+        """Check that nothing has come since the cancel, except the signals on their way."""
         self.settle()
         late = subscriber.late
         check(
@@ -849,7 +855,7 @@ class PublisherVerification(Verification, Generic[T]):
         return subscriber
 
     def _is_gone(self, gone: weakref.ref[TestSubscriber[T]], *kept: object) -> None:
-        """Check that the subscriber is gone, while `kept`, which could refer to it, still lives."""
+        """Check that the subscriber does not live any more, though `kept` still does."""
 
         def is_gone() -> bool:
             if not self.refcounted:
@@ -873,7 +879,7 @@ class PublisherVerification(Verification, Generic[T]):
         return asking.queue, asking.granted
 
     def _fused_to(self, publisher: Publisher[T], mode: Fusion) -> TestSubscriber[T] | None:
-        """Return a subscriber that was granted `mode`, or None if it was not."""
+        """Return a subscriber that was granted `mode`; None if `mode` was refused."""
         subscriber = TestSubscriber[T](0, fusion=mode)
         publisher.subscribe(subscriber)
         self._subscribed(subscriber)
@@ -939,7 +945,7 @@ class _Raising(Subscriber[T], Generic[T]):
 
 @final
 class _Greedy(TestSubscriber[T]):
-    """Requests more than can exist, before anything can be sent."""
+    """Requests more than the greatest demand, before anything can be sent."""
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:

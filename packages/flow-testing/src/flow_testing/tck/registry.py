@@ -1,10 +1,10 @@
-"""The verifications, run over all operators and sources that a package registers.
+"""The verifications, run for all operators and sources that a package registers.
 
-A recipe makes a flow of a given number of items with an operator or a source. Operators that have a
-`StageCase` get theirs from it, from the case's results for lists; for the others a line is added to
-`OPERATORS` or `SOURCES`, or to `EXEMPT` with the reason. `without_recipe` names operators and
-sources with neither, which fail the core's tests. Other packages do the same with tables of their
-own.
+A recipe makes a flow of a given number of items with an operator or a source. If an operator has a
+`StageCase`, its recipe is made from that case and its results for lists. For all others, a line is
+added to `OPERATORS` or `SOURCES`, or to `EXEMPT` with the reason. `without_recipe` names operators
+and sources with neither; they fail the core's tests. Other packages do the same with their own
+tables.
 """
 
 from __future__ import annotations
@@ -76,11 +76,14 @@ class OperatorRecipe:
     """A way to make a flow of a given number of items with an operator.
 
     Args:
-        name: the name of the operator's record; for a second recipe, with a blank and a suffix.
-        apply: puts the operator behind a flow of ints. By default it makes one item of each.
+        name: the name of the operator's record; for a second recipe, followed by a blank and a
+            suffix.
+        apply: puts the operator behind a flow of ints. If `upstream` is not given, the operator
+            makes one item of each.
         upstream: returns the ints of which the operator makes a given number of items.
-        hidden: whether to run it behind a source that is not an iterator, too.
-        hidden_fusable: the fusion that it grants there, if different from that in `facts`.
+        hidden: whether to test the operator also behind a source that is not an iterator.
+        hidden_fusable: the fusion that the operator grants behind that source, if it is not the one
+            in `facts`.
         facts: other attributes of `OperatorVerification`, such as ``max_items`` or ``quiet_s``.
         settle: see `Verification.settle`; None for its default.
     """
@@ -100,9 +103,10 @@ class SourceRecipe:
     """A way to make a flow of a given number of items with a source.
 
     Args:
-        name: the name of the source's record; for a second recipe, with a blank and a suffix.
+        name: the name of the source's record; for a second recipe, followed by a blank and a
+            suffix.
         create: makes a flow of a given number of items; None if the source has no items.
-        fail: makes a flow that fails with this error, without demand; None if it cannot.
+        fail: makes a flow that fails with a given error, without demand; None if the source cannot.
         facts: other attributes of `PublisherVerification`, such as ``max_items`` or ``quiet_s``.
         settle: see `Verification.settle`; None for its default.
     """
@@ -155,7 +159,7 @@ def _future(result: int | None, error: BaseException | None = None) -> Future[in
 
 @final
 class _AsyncInts:
-    """Ints for ``async for``, from the start for each iteration."""
+    """Ints for ``async for``, which start from the first one for each iteration."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -173,10 +177,10 @@ async def _resource() -> AsyncGenerator[str]:
 _IN_A_LOOP: Final[Mapping[str, object]] = MappingProxyType(
     {"synchronous": False, "quiet_s": 0.02, "chain": 2_000, "refcounted": False}
 )
-"""For a loop in a separate thread for each subscriber."""
+"""Settings for a source that uses a loop in a separate thread for each subscriber."""
 
 _NEW: Final[Mapping[str, object]] = MappingProxyType({"deterministic": False})
-"""For items that are made again for each subscriber."""
+"""Settings for a source whose items are made again for each subscriber."""
 
 
 @final
@@ -200,7 +204,7 @@ def _folder() -> Path:
 
 
 def _file(lines: Iterable[str]) -> Path:
-    """A new text file of these lines."""
+    """Return a new text file with these lines."""
     file = Path(mkdtemp(dir=_folder()), "lines.txt")
     file.write_text("".join(lines), "utf-8")
     return file
@@ -208,7 +212,7 @@ def _file(lines: Iterable[str]) -> Path:
 
 @final
 class _Passing(CoreSubscriber[Any], Subscription):
-    """A subscriber for `lift` that passes everything on, but no fusion."""
+    """A subscriber for `lift` that passes everything on, except fusion."""
 
     def __init__(self, downstream: CoreSubscriber[Any]) -> None:
         self._downstream: CoreSubscriber[Any] | None = downstream
@@ -348,7 +352,7 @@ SOURCES: Final[Sequence[SourceRecipe]] = (
         facts=_IN_A_LOOP,
     ),
 )
-"""The recipes for the core's sources. One line each, or more for several ways to work."""
+"""The recipes for the core's sources: one line each, or more for several ways to use a source."""
 
 EXEMPT: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -367,14 +371,14 @@ FACTS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
         "zip_with_iterable": {"max_items": 4},  # the other iterable ends
     }
 )
-"""Facts that the `StageCase` of an operator cannot tell, by the operator's name. An operator that
-does not fail with its upstream's error has ``passes_errors`` False here."""
+"""Facts that the `StageCase` of an operator does not show, by the operator's name. If an operator
+does not fail with its upstream's error, it has ``passes_errors`` False here."""
 
 
 # -- recipes out of cases
 
 _STARTS: Final = ((0, 1), (0, 2), (1, 4), (4, 1), (1, 0), (0, 0))
-"""The ints that are tried before a case: their start, and their step."""
+"""The ints that are tried as input of a case: the first one, and the step between them."""
 
 _WINDOW: Final = 25
 _FAR: Final = 1_200
@@ -383,14 +387,14 @@ _FAR: Final = 1_200
 @final
 @dataclass(frozen=True)
 class _Fit:
-    """Ints of which a case makes any number of items within limits."""
+    """Ints of which a case makes any number of items, within limits."""
 
     start: int
     step: int
     lengths: Mapping[int, int]
-    """The fewest ints for a number of items, as far as they were counted."""
+    """The fewest ints of which each number of items is made, as far as they were counted."""
     period: int
-    """The number of further ints that make one more item; 0 if nothing does."""
+    """The number of further ints that make one more item; 0 if none do."""
 
     @property
     def most(self) -> int:
@@ -405,12 +409,12 @@ class _Fit:
         return [self.start] * length
 
     def worth(self) -> tuple[bool, int, int]:
-        """Return how well it serves: one for one, many items, few at least."""
+        """Return how well these ints serve: one item of each, many items, few ints at least."""
         return self.period == 1, self.most, -min(self.lengths)
 
 
 def _fit(case: StageCase, start: int, step: int) -> _Fit | None:
-    """Return the fit of a case for ints of this kind, or None if some number never comes."""
+    """Return the fit of a case for ints of this kind; None if some number of items never comes."""
 
     def made(length: int) -> int:
         return len(case.model([start + n * step for n in range(length)]))
@@ -432,7 +436,7 @@ def _fit(case: StageCase, start: int, step: int) -> _Fit | None:
 
 
 def _recipe(name: str, cases: Iterable[StageCase]) -> OperatorRecipe | None:
-    """Return the recipe from the case that serves best."""
+    """Return the recipe made from the case that serves best."""
     fits = [
         (fit, case)
         for case in cases
@@ -450,9 +454,10 @@ def _recipe(name: str, cases: Iterable[StageCase]) -> OperatorRecipe | None:
 
 
 def _shape(recipe: OperatorRecipe) -> object:
-    """Return what decides how a run of stages works with an upstream that is not an iterator.
+    """Return what decides how stages work with an upstream that is not an iterator.
 
-    Stages of one shape share everything but their own text, so that one of them is tried there.
+    Stages of one shape share everything but their own text, so only one of them is tried with such
+    an upstream.
     """
     templates = [stage.template for stage in stages_of(recipe.apply(sources.empty()))]
     if not templates:
@@ -465,12 +470,12 @@ def operator_recipes(
     table: Iterable[OperatorRecipe] = OPERATORS,
     cases: Iterable[StageCase] = STAGE_CASES,
 ) -> list[OperatorRecipe]:
-    """Return a recipe for each operator of `distribution` that has a case or a line.
+    """Return a recipe for each operator of `distribution` that has a case or a line in `table`.
 
     Args:
-        distribution: the package.
-        table: the written recipes; they go before `cases`.
-        cases: examples whose names begin with an operator's.
+        distribution: the distribution that registers the operators.
+        table: the recipes that are written by hand; they count before `cases`.
+        cases: examples; the name of each begins with an operator's name.
     """
     recipes = list(table)
     written = {_operator_of(recipe.name) for recipe in recipes}
@@ -497,8 +502,8 @@ def recipes_of(
 
     Args:
         cases: cases of operators, and of sources of other flows.
-        at: the surroundings of a case.
-        settle: for those in an event loop; see `Verification.settle`.
+        at: the executor, the clock and the loop that the cases use.
+        settle: for cases in an event loop; see `Verification.settle`.
     """
 
     def made(case: OperatorCase) -> OperatorRecipe:
@@ -518,12 +523,12 @@ def without_recipe(
     recipes: Iterable[OperatorRecipe | SourceRecipe],
     exempt: Iterable[str] = (),
 ) -> list[str]:
-    """Return the operators and sources that `distribution` registers and no recipe checks.
+    """Return the operators and sources of `distribution` that no recipe checks.
 
     Args:
-        distribution: the package.
+        distribution: the distribution that registers them.
         recipes: the recipes.
-        exempt: the names of those that need not be.
+        exempt: the names of operators and sources that need no recipe.
     """
     known = {_operator_of(recipe.name) for recipe in recipes} | set(exempt)
     return sorted(name for kind in _registered(distribution) for name in kind if name not in known)
@@ -547,10 +552,11 @@ def _operator_of(name: str) -> str:
 
 
 class _ByRecipe(Verification):
-    """Repeats each test for each recipe that applies to it.
+    """Repeats each test for each recipe to which the test applies.
 
     Attributes:
-        known_bugs: why a test must fail today; by ``test_name[recipe]``, with ``*`` and ``?``.
+        known_bugs: the reasons why a test must fail today, by ``test_name[recipe]``, in which ``*``
+            and ``?`` are wildcards.
     """
 
     quiet_s: float = 0
@@ -558,7 +564,7 @@ class _ByRecipe(Verification):
     _settle: Callable[[], object] | None = None
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Called by pytest when it collects: once for each test, which `metafunc` describes."""
+        """Called by pytest for each test that it collects; `metafunc` describes the test."""
         test = metafunc.function.__name__
         parameters: list[Any] = []  # Any: pytest does not type the result of pytest.param
         for name, use in self.variants():
@@ -583,7 +589,7 @@ class _ByRecipe(Verification):
         request.param(self)
 
     def variants(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
-        """Return the names of the recipes, and functions that put them into a fresh object."""
+        """Return the names of the recipes, and functions that put a recipe into a test object."""
         raise NotImplementedError
 
     @override
@@ -602,7 +608,7 @@ class _ByRecipe(Verification):
 
 
 class OperatorsVerification(_ByRecipe, OperatorVerification[Any]):
-    """The rules of `OperatorVerification`, for each of `recipes`.
+    """The rules of `OperatorVerification`, checked for each of `recipes`.
 
     >>> class TestOurs(OperatorsVerification):
     ...     recipes = [OperatorRecipe("map", lambda flow: flow.map(abs))]
@@ -615,7 +621,7 @@ class OperatorsVerification(_ByRecipe, OperatorVerification[Any]):
     _hides: bool = False
 
     def variants(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
-        """Return each recipe, as it is and behind a source that is not an iterator."""
+        """Return each recipe twice: as it is, and behind a source that is not an iterator."""
         for recipe in self.recipes:
             for hides in (False, True) if recipe.hidden else (False,):
                 yield (
@@ -624,7 +630,7 @@ class OperatorsVerification(_ByRecipe, OperatorVerification[Any]):
                 )
 
     def use(self, recipe: OperatorRecipe, hides: bool) -> None:
-        """Check `recipe` from now on; behind a hidden source, if `hides`."""
+        """Check `recipe` from now on; if `hides`, behind a hidden source."""
         self._operator, self._hides = recipe, hides
         self._take(recipe.facts, recipe.settle)
         if hides and "fusable" in recipe.facts:
@@ -641,7 +647,7 @@ class OperatorsVerification(_ByRecipe, OperatorVerification[Any]):
 
 @final
 class _Captured(Publisher[int]):
-    """An upstream that keeps the subscriber that it gets, for the test to call."""
+    """An upstream that keeps the subscriber it gets, so that the test can call it."""
 
     subscriber: Subscriber[int] | None = None
 
@@ -651,9 +657,9 @@ class _Captured(Publisher[int]):
 
 
 class OperatorsAsSubscribersVerification(_ByRecipe, SubscriberVerification[int]):
-    """The rules of `SubscriberVerification`, for the operator of each of `recipes`.
+    """The rules of `SubscriberVerification`, checked for the operator of each of `recipes`.
 
-    Its subscriber requests everything.
+    The subscriber behind the operator requests everything.
     """
 
     recipes: ClassVar[Iterable[OperatorRecipe]] = ()
@@ -680,7 +686,7 @@ class OperatorsAsSubscribersVerification(_ByRecipe, SubscriberVerification[int])
 
 
 class SourcesVerification(_ByRecipe, PublisherVerification[Any]):
-    """The rules of `PublisherVerification`, for each of `recipes`."""
+    """The rules of `PublisherVerification`, checked for each of `recipes`."""
 
     recipes: ClassVar[Iterable[SourceRecipe]] = ()
     chain: int = 2_000  # for each of many: a growing stack shows after a few

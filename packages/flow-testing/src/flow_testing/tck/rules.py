@@ -23,15 +23,16 @@ V = TypeVar("V", bound="Verification")
 @final
 @dataclass(frozen=True)
 class Needs:
-    """The needs of a rule.
+    """The conditions under which a rule can be checked.
 
     Args:
-        items: the number of items of the publisher; -1 for any number; None for none.
-        failing: a publisher that fails.
-        subscribers: how many subscribers at a time, or one after the other.
-        independent: the subscribers do not wait for each other.
-        cold: every subscriber gets all items.
-        synchronous: signals come on the thread that subscribes or requests.
+        items: how many items the publisher must have; -1 for any number; None for no publisher with
+            items.
+        failing: whether the publisher must fail.
+        subscribers: how many subscribers there are, at the same time or one after the other.
+        independent: whether the subscribers must not wait for each other.
+        cold: whether every subscriber must get all items.
+        synchronous: whether signals must come on the thread that subscribes or requests.
     """
 
     items: int | None = None
@@ -46,32 +47,32 @@ _NEEDS: Final[dict[str, Needs]] = {}
 
 
 class Verification:
-    """The base of the verifications.
+    """The base of all verifications.
 
     Attributes:
-        timeout_s: seconds to wait for expected signals.
-        quiet_s: seconds to wait for signals that must not come. 0 is enough if no other thread and
-            no clock sends signals.
+        timeout_s: how long to wait for expected signals, in seconds.
+        quiet_s: how long to wait for signals that must not come, in seconds. 0 is enough if no
+            other thread and no clock sends signals.
     """
 
     timeout_s: float = TIMEOUT_S
     quiet_s: float = 0.05
 
     def settle(self) -> None:
-        """Wait until there are no more signals of other threads.
+        """Wait until other threads send no more signals.
 
-        By default that is `quiet_s`; override it where a test can know, as with an executor of one
-        thread: ``self.pool.submit(int).result()``.
+        By default, this waits for `quiet_s`; override it if a test can know, as with an executor of
+        one thread: ``self.pool.submit(int).result()``.
         """
         if self.quiet_s > 0:
             Event().wait(self.quiet_s)
 
     def eventually(self, holds: Callable[[], object], otherwise: Callable[[], str]) -> None:
-        """Wait until `holds` returns a true value, maybe by the work of other threads.
+        """Wait until `holds` returns something true, perhaps by the work of other threads.
 
         Raises:
-            AssertionError: with the result of `otherwise`, if that does not happen in time. With a
-                `quiet_s` of 0, `holds` is called once.
+            AssertionError: with the result of `otherwise`, if that does not happen in time. If
+                `quiet_s` is 0, `holds` is called only once.
         """
         deadline = time.monotonic() + self.timeout_s
         self.settle()
@@ -81,14 +82,14 @@ class Verification:
             self.settle()
 
     def lacks(self, needs: Needs) -> str | None:
-        """Return why a rule with these `needs` does not apply here, or None if it does."""
+        """Return why a rule with these `needs` does not apply here; None if it applies."""
         return None
 
     def elsewhere(self, action: Callable[[], object], what: str) -> None:
         """Run `action` in another thread, and wait for its return.
 
         Raises:
-            AssertionError: if it does not return in time; the message names `what`.
+            AssertionError: if `action` does not return in time; the message names `what`.
         """
         raised: list[BaseException] = []
 
@@ -115,10 +116,10 @@ def rule(
     cold: bool = False,
     synchronous: bool = False,
 ) -> Callable[[Callable[[V], None]], Callable[[V], None]]:
-    """Mark a method as the test of a rule, which is skipped where the rule does not apply.
+    """Mark a method as the test of a rule, which is skipped if the rule does not apply.
 
     Args:
-        items: see `Needs`, as for the others.
+        items: see `Needs`, which also explains the other arguments.
         failing: see `Needs`.
         subscribers: see `Needs`.
         independent: see `Needs`.
@@ -142,15 +143,15 @@ def rule(
 
 
 def needs_of(test: str) -> Needs:
-    """Return the needs of the rule that the method called `test` checks."""
+    """Return the needs of the rule that the method named `test` checks."""
     return _NEEDS.get(test, Needs())
 
 
 def check(holds: object, otherwise: str) -> None:
-    """Fail with the text `otherwise` unless `holds` is true.
+    """Fail with the text `otherwise` if `holds` is not true.
 
     Raises:
-        AssertionError: with the text.
+        AssertionError: with the text `otherwise`.
     """
     if not holds:
         raise AssertionError(otherwise)

@@ -1,4 +1,4 @@
-"""The rules of subscribers, checked from outside (black box)."""
+"""The rules for subscribers, checked from outside (black box)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ T = TypeVar("T")
 
 @final
 class Link(Subscription):
-    """A subscription that records its subscriber's calls.
+    """A subscription that records what its subscriber calls.
 
     Args:
-        slow_s: seconds that each call takes.
+        slow_s: how long each call takes, in seconds.
 
     Attributes:
-        requests: each requested amount.
-        cancels: how often it was cancelled.
-        overlaps: calls that came while a call of another thread was running.
+        requests: the requested amounts, one by one.
+        cancels: how often the subscriber has cancelled.
+        overlaps: the calls that came while a call of another thread was running.
     """
 
     def __init__(self, slow_s: float = 0) -> None:
@@ -41,7 +41,7 @@ class Link(Subscription):
 
     @property
     def calls(self) -> int:
-        """Return the number of calls."""
+        """Return how many calls have come."""
         return len(self.requests) + self.cancels
 
     @property
@@ -73,10 +73,11 @@ class Link(Subscription):
             self._inside.remove(me)
 
     def wait(self, until: Callable[[], bool], missing: str, timeout_s: float) -> None:
-        """Wait for a call.
+        """Wait for a call after which `until` returns True.
 
         Raises:
-            AssertionError: if it does not come in time; the message says that it is `missing`.
+            AssertionError: if the call does not come in time; the message says that it is
+                `missing`.
         """
         with self._changed:
             check(
@@ -86,9 +87,9 @@ class Link(Subscription):
 
 
 class SubscriberVerification(Verification, Generic[T]):
-    """The duties of every subscriber. Subclass it, and override `create_subscriber`.
+    """The duties of every subscriber. To test one, subclass it, and override `create_subscriber`.
 
-    The subscriber is a black box here: the tests see only its calls to its subscription.
+    The subscriber is a black box here: the tests only see what it calls on its subscription.
     `SubscriberWhiteboxVerification` looks inside.
     """
 
@@ -98,10 +99,10 @@ class SubscriberVerification(Verification, Generic[T]):
         raise NotImplementedError(f"{type(self).__name__} must have create_subscriber()")
 
     def create_item(self, n: int) -> T:
-        """Return an object that the subscriber accepts as an item: by default the int `n`.
+        """Return an object that the subscriber accepts as an item; by default, the int `n`.
 
         Args:
-            n: 0, 1, …; another one for each item of a test.
+            n: 0, 1, …; a different number for each item of a test.
         """
         return cast("T", n)  # verifications with other items override this
 
@@ -135,7 +136,7 @@ class SubscriberVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec205_cancels_a_second_subscription(self) -> None:
-        """§2.5: a subscriber that has a subscription cancels another one, and keeps its own."""
+        """§2.5: a subscriber that has a subscription cancels a second one, and keeps the first."""
         subscriber = self.create_subscriber()
         first, second = self._requested(subscriber), Link()
         subscriber.on_subscribe(second)
@@ -157,7 +158,7 @@ class SubscriberVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec208_bears_as_many_items_as_it_has_requested(self) -> None:
-        """§2.8: a subscriber is prepared for all that it has requested, and for the end."""
+        """§2.8: a subscriber can take all the items that it has requested, and the end."""
         subscriber = self.create_subscriber()
         link = self._requested(subscriber)
         for n in range(min(link.demand, 10)):
@@ -224,7 +225,7 @@ class SubscriberVerification(Verification, Generic[T]):
         check(not wrong, f"it requested {wrong}")
 
     def _requested(self, subscriber: Subscriber[T], link: Link | None = None) -> Link:
-        """Subscribe it, and wait for its first request."""
+        """Give `subscriber` a subscription, and wait for its first request."""
         if link is None:
             link = Link()
         subscriber.on_subscribe(link)

@@ -1,4 +1,4 @@
-"""The rules of subscribers, checked from inside (white box)."""
+"""The rules for subscribers, checked from inside (white box)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 @final
 class WhiteboxProbe(Generic[T]):
-    """Records the reports of a subscriber under test, and makes it act.
+    """Records what a subscriber under test reports, and makes the subscriber act.
 
-    The subscriber calls its methods when it has finished its own work for the signal.
+    The subscriber calls the probe's methods when it has finished its own work for a signal.
 
     Args:
-        timeout_s: seconds to wait for a report.
+        timeout_s: how long to wait for a report, in seconds.
 
     Attributes:
         request: makes the subscriber request `n` items.
@@ -44,7 +44,10 @@ class WhiteboxProbe(Generic[T]):
     def on_subscribe(
         self, request: Callable[[int], object], cancel: Callable[[], object], /
     ) -> None:
-        """Report an accepted subscription, on which the subscriber acts by these functions."""
+        """Report that a subscription was accepted.
+
+        The two functions make the subscriber act on it.
+        """
         with self._changed:
             self.request, self.cancel = request, cancel
             self.subscriptions += 1
@@ -69,10 +72,11 @@ class WhiteboxProbe(Generic[T]):
             self._changed.notify_all()
 
     def wait(self, until: Callable[[], bool], missing: str) -> None:
-        """Wait for a report, after which `until` returns true.
+        """Wait for a report after which `until` returns True.
 
         Raises:
-            AssertionError: if it does not come in time; the message says that it is `missing`.
+            AssertionError: if the report does not come in time; the message says that it is
+                `missing`.
         """
         with self._changed:
             check(
@@ -82,9 +86,9 @@ class WhiteboxProbe(Generic[T]):
 
 
 class SubscriberWhiteboxVerification(Verification, Generic[T]):
-    """The duties of every subscriber, checked with one that reports to a probe.
+    """The duties of every subscriber, checked with a subscriber that reports to a probe.
 
-    Subclass it, and override `create_subscriber` and `create_item`.
+    To test a subscriber, subclass it, and override `create_subscriber` and `create_item`.
     """
 
     @abstractmethod
@@ -92,7 +96,8 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
         """Return a new subscriber that reports each signal to `probe`, and acts only when made to.
 
         Args:
-            probe: `WhiteboxProbe.on_subscribe` gets the functions that make it request and cancel.
+            probe: its method `on_subscribe` gets the functions that make the subscriber request and
+                cancel.
         """
         raise NotImplementedError(f"{type(self).__name__} must have create_subscriber(probe)")
 
@@ -101,7 +106,7 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
         """Return an object that the subscriber accepts as an item.
 
         Args:
-            n: 0, 1, …; another one for each item of a test.
+            n: 0, 1, …; a different number for each item of a test.
         """
         raise NotImplementedError(f"{type(self).__name__} must have create_item(n)")
 
@@ -199,7 +204,7 @@ class SubscriberWhiteboxVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec211_has_seen_each_item_in_order(self) -> None:
-        """§2.11: the subscriber handles signals one after the other, each item once."""
+        """§2.11: the subscriber handles signals one after the other, and each item once."""
         subscriber, probe, link = self._subscribed()
         probe.request(3)
         link.wait(lambda: link.demand >= 1, "no request", self.timeout_s)
