@@ -1,4 +1,4 @@
-"""A function's parameters as options of the command line."""
+"""Turns a function's parameters into options of the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_OPTION: Final = "which no option can give; options are int, float, str, bool
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are messages of the command."""
+    """An argument parser whose errors are messages of the `flow` command."""
 
     @override
     def error(self, message: str) -> NoReturn:
@@ -36,12 +36,12 @@ class Parser(argparse.ArgumentParser):
 @final
 @dataclass(frozen=True)
 class Call:
-    """A function with the user's arguments.
+    """A function, together with the arguments from the command line.
 
     Args:
         function: the function to call.
-        takes_engine: whether its first parameter is an `Engine`.
-        options: arguments by name.
+        takes_engine: whether the function's first parameter is an `Engine`.
+        options: the other arguments, by name.
     """
 
     function: Callable[..., object]
@@ -49,7 +49,7 @@ class Call:
     options: dict[str, object]
 
     def __call__(self, engine: Engine) -> object:
-        """Call the function, on this engine if it takes one."""
+        """Call the function, with `engine` as its first argument if it takes one."""
         positional = (engine,) if self.takes_engine else ()
         return self.function(*positional, **self.options)
 
@@ -61,9 +61,10 @@ def prepare(
 
     Args:
         function: the target; a first parameter that is annotated `Engine` is not an option.
-        name: the user's name for it.
-        given: ``--name value`` for a parameter; for a bool ``--name`` and ``--no-name`` too.
-        shown: the name in messages, if it is not a function.
+        name: what the user calls the function.
+        given: ``--name value`` for each parameter that is set; for a bool, also ``--name`` and
+            ``--no-name``.
+        shown: what messages call it, if it is not a function.
 
     Raises:
         UsageError: if an option is unknown, missing or of another type.
@@ -126,7 +127,7 @@ def _add(
     annotation: object,
     function: str,
 ) -> bool:
-    """Add its options to `parser`. Return False if none can set it, and it is not required."""
+    """Add a parameter's option. Return False if no option can set it, and none is required."""
     dashed = parameter.name.replace("_", "-")
     flags = list(dict.fromkeys([f"--{dashed}", f"--{parameter.name}"]))
     required = parameter.default is _NO_VALUE
@@ -163,7 +164,7 @@ def _add(
 
 
 def _kind(annotation: object, default: object) -> tuple[type | None, list[object] | None]:
-    """Return the type of the option's values, and the values themselves if they are few."""
+    """Return the type of an option's values; and the values themselves, if there are few."""
     if annotation is _NO_VALUE:
         return (type(default) if type(default) in _SIMPLE.values() else str), None
     if get_origin(annotation) in (Union, types.UnionType):

@@ -1,4 +1,4 @@
-"""The messages of the command for errors: one message, and the traceback only on request."""
+"""The messages of the `flow` command for errors; a traceback is shown only on request."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _FRAME: Final = re.compile(r' *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?
 
 
 class UsageError(FlowError):
-    """The error of a command that cannot run; its text is all that the user needs."""
+    """The command cannot run; the text of the error is all that the user needs."""
 
 
 def did_you_mean(name: str, known: Iterable[str], more: str = "") -> str:
-    """Return `; did you mean …?`, or nothing if no name is similar."""
+    """Return `; did you mean …?` with similar names; an empty text if there are none."""
     near = difflib.get_close_matches(name, sorted(set(known)), 1)
     return f"; did you mean {near[0]!r}{more}?" if near else ""
 
 
 def describe_error(error: BaseException, *, where: bool = True) -> list[str]:
-    """Describe an error, its place in the user's code, its notes and its causes; a line each."""
+    """Describe an error, its place in the user's code, its notes and its causes, line by line."""
     lines: list[str] = []
     for depth, link in enumerate(_chain(error)):
         text = _without_traceback(f"{type(link).__name__}: {link}".rstrip(": ").splitlines())
@@ -58,9 +58,9 @@ def describe_error(error: BaseException, *, where: bool = True) -> list[str]:
 
 
 def _without_traceback(text: list[str]) -> list[str]:
-    """Return a message without the traceback that is part of it, such as one from another process.
+    """Return a message without the traceback in it, such as that of an error from another process.
 
-    Only the last line in the user's own code is kept of that.
+    Only the traceback's last line in the user's own code is kept.
     """
     begin = next((i for i, line in enumerate(text) if line.strip() == _TRACEBACK), None)
     if begin is None:
@@ -92,7 +92,7 @@ def where_raised(error: BaseException) -> str | None:
 
 
 def unknown_operator(error: BaseException) -> str | None:
-    """Return the message for an unknown operator, if `error` is about one."""
+    """Return the message for an unknown operator, if `error` is about one; None otherwise."""
     if isinstance(error, NoSuchNameError):
         return str(error)
     if isinstance(error, ImportError) and str(error).startswith(f"{error.name} has no "):
@@ -134,5 +134,5 @@ def _own_folders() -> Iterator[str]:
 
 
 def _short(file: str) -> str:
-    """Return `file` relative to the current folder, if it is below it."""
+    """Return `file` relative to the current folder, if it is inside that folder."""
     return file.removeprefix(str(Path.cwd()) + os.sep)

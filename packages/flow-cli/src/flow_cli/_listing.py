@@ -36,22 +36,25 @@ from flow_core.signatures import signature_of
 __all__ = ["fusion_text", "list_plugins", "show"]
 
 FORMAT: Final = 1
-"""The version of the output of ``--json``. Keys may be added to it; other changes increment it."""
+"""The version of the output of ``--json``. New keys do not change it; any other change increments
+it."""
 
 _FLOW: Final = flow_core.empty()
-"""A flow, which has all methods."""
+"""A flow that has all methods, to look them up."""
 
 
 def list_plugins(words: Sequence[str] = (), *, as_json: bool, check: bool = False) -> bool:
-    """Print the records of all plugins, and the problems at the end; of a check, these alone.
+    """Print the records of all plugins, and then the problems; with `check`, only the problems.
 
     Args:
-        words: texts in the name, the summary or the distribution; without any, all are printed.
-        as_json: whether a program reads the output.
-        check: whether to load all objects, so that the problems name those that cannot be loaded.
+        words: texts to look for in the name, the summary or the distribution; without `words`, all
+            records are printed.
+        as_json: whether to print JSON, for a program that reads the output.
+        check: whether to load all objects and print the problems, including objects that cannot be
+            loaded.
 
     Returns:
-        Whether a check has found no problem.
+        False if `check` is set and has found a problem; True otherwise.
     """
     host = plugin_host()
     problems = [*map(str, host.problems), *(_unusable(host) if check else ())]
@@ -68,10 +71,11 @@ def show(name: str) -> None:
     """Print the signature, the description and the distribution of an operator, source or sink.
 
     Args:
-        name: the name of its record; ``acme.smooth`` is a method of the namespace ``acme``.
+        name: the name under which a plugin registers it; ``acme.smooth`` is the method ``smooth``
+            of the namespace ``acme``.
 
     Raises:
-        UnknownOperatorError: if no plugin registers it; the message names similar ones.
+        UnknownOperatorError: if no plugin registers `name`; the message names similar names.
     """
     host = plugin_host()
     found = [
@@ -104,7 +108,7 @@ def _with_signature(called: str, function: object) -> str:
 
 
 def _said(spec: Spec) -> Iterator[tuple[str, str]]:
-    """Return the facts of a record, for a reader."""
+    """Return the facts in a record, as pairs of texts for a reader."""
     match spec:
         case OperatorSpec():
             yield "kind", spec.kind.value
@@ -122,7 +126,7 @@ def _said(spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def _unusable(host: PluginHost) -> Iterator[str]:
-    """Return the objects that cannot be loaded, or do not fit their record."""
+    """Yield messages about the objects that cannot be loaded, or do not fit their record."""
     for records in _sections(host).values():
         for found in records.values():
             try:
@@ -138,7 +142,7 @@ def _unusable(host: PluginHost) -> Iterator[str]:
 
 
 def fusion_text(mode: Fusion) -> str:
-    """Return fusion modes for a reader: ``SYNC, also across threads``."""
+    """Return fusion modes as a text for a reader: ``SYNC, also across threads``."""
     modes = [part.name or "" for part in (Fusion.SYNC, Fusion.ASYNC) if part in mode]
     if not modes:
         return "-"

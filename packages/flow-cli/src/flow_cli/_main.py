@@ -1,4 +1,4 @@
-"""The command's entry point: its arguments, its exit codes, and its last messages."""
+"""The entry point of the `flow` command: its arguments, exit codes and last messages."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the `flow` command.
 
     Args:
-        argv: its arguments. Without them those of the process are taken, and the process is
-            expected to end with the result: threads that a signal does not stop within two seconds
-            are then ended by force.
+        argv: the arguments of the command. Without it, those of the process are used, and the
+            process is expected to end with the result: threads that a signal does not stop within
+            two seconds are then ended by force.
 
     Returns:
-        The exit code: 0 done, 1 the flow failed, 2 wrong usage, 128 + n stopped by signal n.
+        The exit code: 0 if all is done, 1 if the flow has failed, 2 for wrong usage, 128 + n if
+        signal n stopped it.
     """
     given = list(sys.argv[1:] if argv is None else argv)
     cut = given.index("--") if "--" in given else len(given)

@@ -1,4 +1,4 @@
-"""A pipeline's file as the target of a command: its parameters are options."""
+"""Loads a pipeline's file as the target of a command; its parameters are options."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = ["is_pipeline", "load"]
 
 
 def is_pipeline(target: str) -> bool:
-    """Return whether a target is a pipeline's file rather than an object of a program."""
+    """Return True if a target is a pipeline's file, and not an object of a program."""
     return target.endswith(".toml")
 
 
 def load(options: argparse.Namespace, given: Sequence[str]) -> Pipeline:
     """Return the pipeline, with the user's values for its parameters.
 
-    Options of the engine that the user did not set are set in `options` from the file.
+    If the user has not set an option of the engine, it is set in `options` from the file.
 
     Args:
         options: the options of the command: ``target``, ``on``, ``master`` and ``remote``.
-        given: ``--name value`` for a parameter of the pipeline.
+        given: ``--name value`` for each parameter of the pipeline that is set.
 
     Raises:
-        UsageError: if there is no such file, or something in it or in `given` is wrong.
+        UsageError: if there is no such file, or if something in the file or in `given` is wrong.
         SystemExit: for ``--help``, which prints the parameters.
     """
     path = Path(options.target)
@@ -56,7 +56,7 @@ def load(options: argparse.Namespace, given: Sequence[str]) -> Pipeline:
 
 
 def _taker(document: Document) -> Callable[..., None]:
-    """Return a function whose parameters are those of the pipeline; only its signature is used."""
+    """Return a function with the pipeline's parameters; only its signature is used."""
 
     def take(**values: object) -> None: ...
 

@@ -13,7 +13,7 @@ __all__ = ["flow_displays", "flow_operators"]
 
 @hookimpl
 def flow_operators() -> Iterator[OperatorSpec]:
-    """Return the operator of this package."""
+    """Yield the record of the operator `progress`."""
     yield OperatorSpec.of(
         progress.progress,
         backpressure=Backpressure.PASS,
@@ -25,7 +25,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
 
 @hookimpl
 def flow_displays() -> Iterator[DisplaySpec]:
-    """Return the terminal, or the notebook."""
+    """Yield the record of the display for a terminal or a notebook."""
     yield DisplaySpec(
         "rich",
         "flow_cli.progress:display",

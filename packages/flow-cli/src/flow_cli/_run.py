@@ -1,4 +1,4 @@
-"""``flow run`` and ``flow explain``: load the target, open the engine, and go."""
+"""``flow run`` and ``flow explain``: load the target, open the engine, then run or explain."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from flow_core.structure import boundary_of, moved, source_of
 __all__ = ["FAILED", "explain_target", "run_target"]
 
 FAILED: Final = 1
-"""The exit code of a command whose flow has failed, or cannot run."""
+"""The exit code of a command whose flow has failed, or that cannot run."""
 
 _FLUSH_S: Final = 0.05
 _FLUSH_LINES: Final = 512
@@ -45,7 +45,7 @@ _AnyFlow = Flow[Any]  # Any: of any items, as a user's flow
 
 
 def run_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
-    """Run the target, and print the items of its flow.
+    """Run the target; if it is a flow, print its items.
 
     Raises:
         UsageError: if the target, the engine or an option is wrong.
@@ -106,7 +106,7 @@ def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop
 
 
 def _run_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
-    """Run a pipeline's flow into its sink; without one, print the items."""
+    """Run a pipeline's flow into its sink; without a sink, print the items."""
     pipeline = _pipelines.load(options, given)
     _check_engine(options)
     flow, sink = pipeline.flow(), pipeline.sink()
@@ -145,7 +145,7 @@ def _explain_pipeline(options: argparse.Namespace, given: Sequence[str], stop: S
 
 
 def _check_engine(options: argparse.Namespace) -> None:
-    """Raise if ``--on`` is wrong, before any of the user's code is loaded."""
+    """Raise UsageError if ``--on`` is wrong, before any of the user's code is loaded."""
     if options.on is None:
         options.on = "local"
     host = plugin_host()
@@ -182,12 +182,14 @@ def _engine(settings: EngineOptions, on: str, stop: Stop) -> Generator[Engine, N
 def _drained(
     flow: _AnyFlow, engine: Engine, options: argparse.Namespace
 ) -> Generator[tuple[_AnyFlow, Shutdown], None, None]:
-    """Return the flow to run: SIGTERM ends it at its source, and waits for items on their way.
+    """Return the flow to run.
 
-    If all of it is one iterator, the caller has to stop.
+    SIGTERM ends its source, and the items on their way are still handled.
+
+    If the whole flow is one iterator, the caller has to stop it.
 
     Raises:
-        Stopped: when it has ended after that, or was not in time.
+        Stopped: when the flow has ended after SIGTERM, or did not end in time.
     """
     if not options.drain or engine.name != "local":
         yield flow, Shutdown()
@@ -212,12 +214,12 @@ def _drained(
 
 
 def _is_one(flow: _AnyFlow) -> bool:
-    """Return whether all of it is one iterator."""
+    """Return whether the whole flow is one iterator."""
     return boundary_of(flow) is None and isinstance(source_of(flow), IterableSource)
 
 
 def _call(found: Target, given: Sequence[str]) -> Call | None:
-    """Return the target as a function with its arguments, or None if it is a flow."""
+    """Return the target as a function with its arguments; None if the target is a flow."""
     value = found.value
     if as_flow(value) is not None:
         if given:
@@ -229,7 +231,7 @@ def _call(found: Target, given: Sequence[str]) -> Call | None:
 
 
 def _flow(found: Target, call: Call | None, engine: Engine) -> _AnyFlow | None:
-    """Return the flow to run, placed on the engine; None if a function has done everything."""
+    """Return the flow to run, placed on the engine; None if a function has done all the work."""
     if call is None:
         flow = as_flow(found.value)
         return None if flow is None else engine.place(flow)
@@ -258,7 +260,7 @@ def _returns_nothing(call: Call) -> bool:
 
 
 def _print(flow: _AnyFlow, label: str, total: int | None, ending: Shutdown) -> None:
-    """Print the items, one per line, with a bar on stderr unless the flow has one itself."""
+    """Print the items, one per line, with a bar on stderr, unless the flow has its own bar."""
     with contextlib.ExitStack() as stack:
         shows_itself = _has_progress(flow)
         counter = None if shows_itself else stack.enter_context(counting(label, total))
@@ -279,7 +281,7 @@ def _print(flow: _AnyFlow, label: str, total: int | None, ending: Shutdown) -> N
 
 
 def _until_begun(items: Iterator[Any], ending: Shutdown) -> Iterator[Any]:
-    """Return the items of ``take_until(ending)``, which would count as one of the user's stages."""
+    """Return the items as ``take_until(ending)`` would, which would count as a user's stage."""
     for item in items:
         yield item
         if ending.begun:
@@ -298,9 +300,10 @@ def _has_progress(flow: _AnyFlow) -> bool:
 
 @final
 class _Lines:
-    """Lines for stdout, written in batches but never later than after a twentieth of a second.
+    """Lines for stdout, written in batches, but no later than 1/20 s after they came.
 
-    A reader that is slower than the flow slows it down: `put` writes itself when a batch is full.
+    A reader that is slower than the flow slows the flow down: when a batch is full, `put` itself
+    writes it.
     """
 
     __slots__ = ("_closed", "_failure", "_lock", "_thread", "_waiting")
@@ -362,7 +365,7 @@ class _Lines:
 
 @contextlib.contextmanager
 def _dropped() -> Generator[None, None, None]:
-    """Print errors that no subscriber got; fail if one of them ended a flow."""
+    """Print the errors that no subscriber got; fail if one of them has ended a flow."""
     dropped: list[BaseException] = []
     with hooks.dropped_errors.scoped("flow run", dropped.append):
         yield

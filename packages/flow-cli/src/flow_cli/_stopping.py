@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: unwind at once, and end by force what does not."""
+"""Ctrl-C and SIGTERM: unwind at once, and end by force what does not unwind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(KeyboardInterrupt):
-    """The error of a signal that stops the process. Fatal to flows: it unwinds them (X10)."""
+    """A signal stops the process. Fatal to flows: it unwinds them (X10)."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(f"stopped by {signal.Signals(signum).name}")
@@ -37,14 +37,15 @@ class Stop(Ending):
     """Stops the process on a signal.
 
     The first signal raises `Stopped` in the main thread, which closes iterators, disposes flows and
-    closes the engine on its way out. A second signal ends the process at once, and so does the
-    watch, when threads are still busy after the time of grace.
+    closes the engine on its way out. A second signal ends the process at once. So does a watching
+    thread, if other threads are still busy after the time of grace.
 
     Python ignores an exception that is raised in a finaliser or in the callback of a weak
-    reference, and a signal may come just there. The watch then sends it once more.
+    reference, and a signal may come just there. The watching thread then sends the signal once
+    more.
 
     Args:
-        forced: whether the process may be ended, because it has no other purpose.
+        forced: whether the process may be ended by force, because it has no other purpose.
     """
 
     __slots__ = ("_forced", "_hook", "_ignored", "_in_engine", "_sent_again", "_signum")
@@ -66,7 +67,7 @@ class Stop(Ending):
         self._in_engine = False
 
     def handle(self, signum: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
+        """Handle a signal; Python calls this in the main thread."""
         if self._sent_again:
             self._sent_again = False
             raise Stopped(signum)
@@ -78,7 +79,7 @@ class Stop(Ending):
         raise Stopped(signum)
 
     def ignore(self, ignored: sys.UnraisableHookArgs, /) -> None:
-        """Handle an exception that Python ignores."""
+        """Note a `Stopped` that Python ignores, so that it is sent again; report anything else."""
         if isinstance(ignored.exc_value, Stopped):
             self._ignored = True
         else:
@@ -119,7 +120,7 @@ def stoppable(*, forced: bool) -> Generator[Stop, None, None]:
     """Handle the signals within a ``with`` block, if it is in the main thread.
 
     Args:
-        forced: see `Stop`. The signals are then handled until the process has ended.
+        forced: see `Stop`. If it is set, signals are handled until the process has ended.
     """
     stop = Stop(forced=forced)
     if threading.current_thread() is not threading.main_thread():

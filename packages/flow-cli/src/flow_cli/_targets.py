@@ -1,4 +1,4 @@
-"""Finds the object of ``path/to/file.py:attribute`` or ``module:attribute``."""
+"""Finds the object that ``path/to/file.py:attribute`` or ``module:attribute`` names."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Target:
     """An object in a file or module of the user.
 
     Args:
-        text: the text of the user.
-        name: the attribute.
+        text: the text with which the user has named the object.
+        name: the name of the attribute.
         value: the object: a `Flow`, or a function.
     """
 
@@ -37,7 +37,7 @@ class Target:
 
 
 def as_flow(value: object) -> Flow[Any] | None:  # Any: of any items, as a user's flow
-    """Return `value` if it is a flow; a prepared flow over an input without items."""
+    """Return `value` if it is a flow; of a prepared flow, the flow over an input without items."""
     if isinstance(value, Prepared):
         prepared: Prepared[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]  # as below
         return prepared.flow
@@ -51,13 +51,15 @@ def as_flow(value: object) -> Flow[Any] | None:  # Any: of any items, as a user'
 def target(text: str) -> Generator[Target, None, None]:
     """Load the object that `text` names, within a ``with`` block.
 
-    Its folder (for a module: the current one) is first on ``sys.path`` meanwhile, as for a script.
+    While the block runs, the object's folder (for a module: the current folder) is first on
+    ``sys.path``, as for a script.
 
     Args:
         text: ``path/to/file.py:attribute`` or ``module:attribute``.
 
     Raises:
-        UsageError: if it cannot be found or loaded; the message names it, and similar names.
+        UsageError: if the object cannot be found or loaded; the message names it, and similar
+            names.
     """
     where, colon, attribute = text.rpartition(":")
     if not colon or attribute.endswith(".py") or "/" in attribute or "\\" in attribute:
@@ -149,7 +151,7 @@ def _attribute(module: ModuleType, where: str, attribute: str) -> object:
 
 
 def _public(module: ModuleType) -> list[str]:
-    """Return the names of flows, and of functions that are defined in the module."""
+    """Return the names of the flows in the module, and of the functions that are defined in it."""
     return [
         name
         for name, value in vars(module).items()

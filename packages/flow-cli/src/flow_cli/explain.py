@@ -1,4 +1,4 @@
-"""The structure of a flow: its sources, the loops of its stages, its boundaries."""
+"""Draws the structure of a flow: its sources, the loops of its stages, its boundaries."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def explain(flow: _Shown, *, source: bool = False, plan: bool = False) -> str:
     Args:
         flow: any flow, or a result of `flow_core.prepare`.
         source: whether to show the code that was generated for each loop.
-        plan: whether to show how an engine will run the stages that it absorbs, in its own words.
+        plan: whether to show, in the engine's own words, how it will run the stages that it
+            absorbs.
     """
     console = Console(file=io.StringIO(), width=_WIDE, color_system=None, highlight=False)
     with console.capture() as capture:
@@ -87,13 +88,14 @@ def tree(flow: _Shown, *, title: str = "flow", source: bool = False, plan: bool 
         flow: any flow, or a result of `flow_core.prepare`.
         title: the text at the root.
         source: whether to show the code that was generated for each loop.
-        plan: whether to show how an engine will run the stages that it absorbs, in its own words.
+        plan: whether to show, in the engine's own words, how it will run the stages that it
+            absorbs.
     """
     return drawn(flow, title, source=source, plan=plan)[0]
 
 
 def drawn(flow: _Shown, title: str, *, source: bool, plan: bool) -> tuple[Tree, bool]:
-    """Return the drawing, and whether something in it is refused, so that the flow cannot run."""
+    """Return the drawing, and True if something in it is refused, so that the flow cannot run."""
     root = Tree(Text(title, "bold"))
     made = flow.flow if isinstance(flow, Prepared) else flow
     refused = _draw(root, made, source, plan)
@@ -106,11 +108,12 @@ class _Run:
     """The stages between two boundaries, or between a boundary and the end.
 
     Args:
-        flow: the flow that ends with the last of these stages.
-        entry: the operator that made the source of this run; None at the first source.
+        flow: the flow whose last stages these are.
+        entry: the operator that has made the source of these stages; None at the first source.
         exit: the operator behind these stages; None at the end of the flow.
-        pulled: whether that operator iterates over this flow, and is an iterator itself.
-        reader: the reader of the whole flow, if it is one of several.
+        pulled: whether the operator behind these stages iterates over this flow, and is an iterator
+            itself.
+        reader: the name of what reads the whole flow, if this flow is one of several that it reads.
     """
 
     flow: _AnyFlow
@@ -142,7 +145,7 @@ def _draw(  # noqa: PLR0917 - the last two are of branches
     numbers: Iterator[int] | None = None,
     reader: str = "",
 ) -> bool:
-    """Draw the flow; return whether something in it is refused."""
+    """Draw the flow. Return True if something in it is refused."""
     numbers, refused = numbers or count(1), False
     for run in _runs(flow, reader):
         if run.entry is None:
@@ -216,9 +219,9 @@ def _draw_boundary(root: Tree, operator: Operator[Any, Any], flow: _AnyFlow) -> 
 def _draw_absorbed(
     root: Tree, source: AbsorbingSource[Any], stages: tuple[_AnyStage, ...], plan: bool
 ) -> tuple[_AnyStage, ...] | None:
-    """Show the stages that the source absorbs; return those that are left to this process.
+    """Show the stages that the source absorbs, and return those that are left to this process.
 
-    None if the source refuses them.
+    The result is None if the source refuses the stages.
     """
     try:
         _, left = source.absorb(stages)
@@ -320,7 +323,7 @@ def _spec(operator: Operator[Any, Any]) -> OperatorSpec | SourceSpec | None:
 
 
 def _other_upstreams(run: _Run) -> Iterator[_AnyFlow]:
-    """Return further flows that a source with several upstreams names in ``upstreams``."""
+    """Yield the other flows that a source with several upstreams has in ``upstreams``."""
     before = boundary_of(run.flow)
     for each in upstreams_of(run.flow):
         flow = as_flow(each)

@@ -1,4 +1,4 @@
-"""Shows the progress of a flow: a bar with rows/s, on a terminal or below a notebook's cell."""
+"""Shows the progress of a flow: a bar with items per second, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _TERMINAL_GONE: Final = (OSError, ValueError)
 
 
 def progress(label: str, total: int | None = None) -> Operator[T, Flow[T]]:
-    """Show the number of items that pass here, and items per second, while the flow runs.
+    """Show how many items pass this operator, and how many per second, while the flow runs.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).pipe(progress("counting", total=3)))
     [0, 1, 2]
 
-    Every subscriber has its own bar. Without a terminal nothing is shown or counted. It is a
-    boundary: it stays in this process when the operators before it run elsewhere. Demand: passed
-    on.
+    Every subscriber has its own bar. Without a terminal or a notebook, nothing is shown or counted.
+    This is a boundary: it stays in this process if the operators before it run elsewhere. Demand:
+    passed on.
     Thread: the upstream's. Fusion: SYNC if the upstream is an iterator.
 
     Args:
-        label: a name for the items.
-        total: how many items are expected; None if unknown.
+        label: the text beside the bar.
+        total: how many items are expected; None if that is not known.
     """
     detail = repr(label) if total is None else f"{label!r}, total={total}"
 
@@ -81,7 +81,7 @@ class _Items(IterableSource[T]):
 
 @final
 class _Shown(Counter):
-    """A counter with a bar, for the stage."""
+    """A counter with a bar, for the operator `progress`."""
 
     __slots__ = ("outcome",)
 
@@ -114,7 +114,7 @@ PROGRESS: Final = Template(
 
 @final
 class _Bar:
-    """One counter on the screen, and its speed over the last second."""
+    """The bar of one counter, with its speed over the last second."""
 
     __slots__ = ("_marked_at", "_marked_count", "_speed", "_started_at", "counter", "task")
 
@@ -149,14 +149,14 @@ class _Bar:
 
 @final
 class RichDisplay(Display):
-    """All bars of this process, in one region of the terminal, updated by one thread.
+    """All bars of this process, in one region of the terminal; one thread updates them.
 
-    The thread reads the counters ten times a second, so that an item costs one addition. It lives
-    while there is a bar that has not ended. A terminal that goes away stops no flow.
+    The thread reads the counters ten times a second, so that an item costs one addition. It runs as
+    long as there is a bar that has not ended. If the terminal goes away, no flow stops.
 
     Args:
-        visible: whether there is a terminal to draw on.
-        console: makes the console for it, when the first bar appears.
+        visible: returns whether there is a terminal to draw on.
+        console: makes the console to draw on, when the first bar appears.
     """
 
     __slots__ = ("_bars", "_lock", "_progress", "_stopped", "_thread", "console", "visible")
@@ -172,7 +172,7 @@ class RichDisplay(Display):
 
     @override
     def add(self, counter: Counter, label: str) -> None:
-        """Add a counter; the first one starts the thread."""
+        """Show a counter; the first one starts the thread."""
         if not self.visible():
             return
         with self._lock, contextlib.suppress(*_TERMINAL_GONE):
@@ -193,7 +193,7 @@ class RichDisplay(Display):
 
     @override
     def end(self, counter: Counter, outcome: Outcome) -> None:
-        """End a counter; the last one stops the thread."""
+        """End a counter's bar; the last one stops the thread."""
         thread: threading.Thread | None = None
         with self._lock, contextlib.suppress(*_TERMINAL_GONE):
             bar = self._bars.pop(counter, None)
@@ -247,14 +247,14 @@ def _new_progress(console: Console) -> Progress:
 
 
 def _cell_progress() -> type[Progress]:
-    """A `Progress` that draws below the cell of a notebook, without the widgets of rich."""
+    """Return a class of `Progress` that draws below the cell of a notebook, without widgets."""
     from rich.progress import Progress
 
     # Any: this package does not require it.
     handle: Any = importlib.import_module("IPython.display").DisplayHandle
 
     class CellProgress(Progress):
-        """Its bars are one output of the cell, which is replaced each time."""
+        """The bars are a single output of the cell, which is replaced each time."""
 
         def start(self) -> None:
             self._cell = handle()
@@ -280,7 +280,7 @@ def _cell_progress() -> type[Progress]:
 
 
 def _in_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook, which displays objects."""
+    """Return whether this process is the kernel of a notebook, which can display objects."""
     python = sys.modules.get("IPython")
     return python is not None and hasattr(python.get_ipython(), "kernel")
 

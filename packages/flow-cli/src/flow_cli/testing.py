@@ -29,7 +29,7 @@ class Screen(io.StringIO):
         self._written: Final = threading.Condition()
 
     def write(self, text: str, /) -> int:
-        """Take a drawing."""
+        """Take the text of a drawing."""
         with self._written:
             self._written.notify_all()
             return super().write(text)
@@ -52,7 +52,7 @@ class Screen(io.StringIO):
             timeout_s: how long to wait, in seconds.
 
         Returns:
-            Whether it was drawn in time.
+            True if the text was drawn in time.
         """
         with self._written:
             return self._written.wait_for(lambda: text in self.text, timeout_s)
@@ -70,10 +70,11 @@ def recorded_screen(*, terminal: bool = True) -> Generator[Screen, None, None]:
     True
 
     Args:
-        terminal: whether it is one; if not, there are no bars, as for output to a file.
+        terminal: whether the screen counts as a terminal; if not, there are no bars, as for output
+            to a file.
 
     Yields:
-        The terminal. It may be closed, like one that goes away.
+        The screen. A test may close it, like a terminal that goes away.
     """
     screen = Screen()
 

@@ -21,8 +21,8 @@
 >>> list(load(file, {"stop": 6}).flow())
 [5]
 
-All names are those of the registry (`flow plugins` lists them). A file is data: objects that it
-names are imported, and nothing of it is evaluated.
+All names are those under which plugins register objects (`flow plugins` lists them). A file
+contains data only: the objects that it names are imported, and nothing in it is evaluated.
 """
 
 from flow_cli.pipelines._document import PipelineError

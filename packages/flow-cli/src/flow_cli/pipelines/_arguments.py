@@ -1,4 +1,4 @@
-"""The arguments of a step, checked against the signature of the registered object."""
+"""Checks the arguments of a step against the signature of the registered object."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ _NOTHING: Final = object()
 
 @final
 class Misfit(Exception):  # noqa: N818 - it is caught where the place is known
-    """A value that a parameter does not take.
+    """A parameter does not take a value.
 
     Args:
-        value: the value in the file.
-        wants: the description of valid values; empty if `more` is enough.
+        value: the value from the file.
+        wants: says which values are valid; empty if `more` says enough.
         more: further explanation.
     """
 
@@ -97,11 +97,11 @@ class Misfit(Exception):  # noqa: N818 - it is caught where the place is known
 @final
 @dataclass(frozen=True)
 class Given:
-    """The value of a pipeline's parameter.
+    """The value of a pipeline's parameter, with the folder for paths.
 
     Args:
         value: the value.
-        folder: the folder in which a relative path begins.
+        folder: the folder in which the value begins, if it is a relative path.
     """
 
     value: object
@@ -111,7 +111,7 @@ class Given:
 @final
 @dataclass(frozen=True)
 class Nested:
-    """A flow, executor or clock among the arguments, which is made with the others."""
+    """A flow, an executor or a clock among the arguments, which is made when the step is made."""
 
     make: Callable[[], object]
 
@@ -119,11 +119,11 @@ class Nested:
 @final
 @dataclass(frozen=True)
 class Context:
-    """The surroundings to which values may refer.
+    """The things in a pipeline's file to which its values may refer.
 
     Args:
-        folder: the folder of the pipeline's file, where a relative path in it begins.
-        parameters: the parameters by name.
+        folder: the folder of the pipeline's file, in which a relative path from the file begins.
+        parameters: the pipeline's parameters, by name.
         nested: checks a table of a source and operators, for a flow among the arguments.
         named: checks a table that names an executor or a clock, depending on the category.
     """
@@ -134,7 +134,10 @@ class Context:
     named: Callable[[Place, Mapping[str, object], str], Nested]
 
     def substituted(self, value: object) -> tuple[object, Path]:
-        """Return the value of the parameter for ``{ parameter = "name" }``, and its folder."""
+        """Return the value, or that of a parameter for ``{ parameter = "name" }``.
+
+        The second result is the folder of the value.
+        """
         name = _only(value, "parameter")
         if name is None:
             return value, self.folder
@@ -148,13 +151,13 @@ class Context:
 @final
 @dataclass(frozen=True)
 class Bound:
-    """A step that can be called.
+    """A step whose arguments were checked, so that it can be called.
 
     Args:
-        step: the step in the file.
+        step: the step from the file.
         factory: the registered object.
-        args: arguments by position.
-        kwargs: arguments by name.
+        args: the arguments by position.
+        kwargs: the arguments by name.
     """
 
     step: Step
@@ -172,12 +175,12 @@ class Bound:
 def bind(
     factory: Callable[..., object], step: Step, context: Context, problems: list[str]
 ) -> Bound:
-    """Check a step's arguments, without calling anything.
+    """Check a step's arguments. This calls nothing.
 
     Args:
         factory: the function to call.
-        step: the step, with the arguments in the file.
-        context: the surroundings to which they may refer.
+        step: the step, with the arguments from the file.
+        context: what the arguments may refer to.
         problems: gets the errors, each with the file, the table and the key.
     """
 
@@ -236,7 +239,7 @@ def bind(
 @final
 @dataclass(frozen=True)
 class _Parameters:
-    """A signature's parameters, by kind."""
+    """The parameters in a signature, by kind."""
 
     positional: Sequence[inspect.Parameter]
     rest: inspect.Parameter | None
@@ -263,16 +266,16 @@ def _wanted(kind: object) -> str:
 
 
 def fitted(value: object, kind: object, context: Context, place: Place) -> object:
-    """Return a value of the file as a parameter takes it.
+    """Return a value from the file in the form in which a parameter takes it.
 
     Args:
         value: a TOML value, or the value of a pipeline's parameter.
         kind: the parameter's annotation.
-        context: the surroundings to which the value may refer.
-        place: its place in the file.
+        context: what the value may refer to.
+        place: the place of the value in the file.
 
     Raises:
-        Misfit: if the parameter does not accept it.
+        Misfit: if the parameter does not take the value.
     """
     value, folder = context.substituted(value)
     if value is MISSING:  # a parameter without a value, which is reported as such
@@ -286,7 +289,7 @@ def fitted(value: object, kind: object, context: Context, place: Place) -> objec
 @final
 @dataclass(frozen=True)
 class _Fit:
-    """Fits values at one place."""
+    """Fits values from one place in the file to parameters."""
 
     folder: Path
     context: Context
@@ -438,7 +441,7 @@ def _named_object(target: object, kind: object) -> object:
 
 
 def _passes(found: object, kind: object) -> bool:
-    """Return whether an object of the program may fit a parameter; true in doubt."""
+    """Return False if an object of the program certainly does not fit a parameter."""
     kind = _bare(kind)
     origin = _origin(kind)
     if origin in _UNIONS:
@@ -455,7 +458,7 @@ def _passes(found: object, kind: object) -> bool:
 
 
 def _category(kind: object) -> str | None:
-    """Return the category of records whose objects a parameter takes, if it is one of these."""
+    """Return the category of records whose objects a parameter takes; None for other parameters."""
     kind = _bare(kind)
     origin = _origin(kind)
     if origin in _UNIONS:
@@ -465,7 +468,7 @@ def _category(kind: object) -> str | None:
 
 
 def _bare(kind: object) -> object:
-    """Return a type without annotations beyond its values' class."""
+    """Return a type without annotations that say more than the class of the values."""
     while True:
         if get_origin(kind) is Annotated:
             kind = get_args(kind)[0]
@@ -478,7 +481,7 @@ def _bare(kind: object) -> object:
 
 
 def _origin(kind: object) -> object:
-    """Return ``list`` for ``list[int]``; for a type without arguments itself."""
+    """Return ``list`` for ``list[int]``; for a type without arguments, the type itself."""
     origin = cast("object", get_origin(kind))
     return kind if origin is None else origin
 
@@ -500,13 +503,13 @@ def _is_protocol(origin: type) -> bool:
 
 
 def _only(value: object, key: str) -> object | None:
-    """Return the value of a table's only key, if it has this one."""
+    """Return the value in a table that has only the key `key`; None for any other table."""
     table = as_table(value)
     return table[key] if table is not None and list(table) == [key] else None
 
 
 def _made(value: object) -> object:
-    """Return an argument with the flows in it assembled."""
+    """Return an argument; flows in it are assembled."""
     if isinstance(value, Nested):
         return value.make()
     values = as_list(value)

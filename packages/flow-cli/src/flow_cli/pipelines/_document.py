@@ -1,4 +1,4 @@
-"""A pipeline's file as tables, each with the place that messages name."""
+"""A pipeline's file as tables, each with the place in the file that messages name."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _HEADER: Final = re.compile(r"^\s*(\[\[?)\s*([A-Za-z]+)\s*\]", re.MULTILINE)
 _INLINE: Final = re.compile(r"^\s*operators\s*=", re.MULTILINE)
 
 MISSING: Final = object()
-"""No default."""
+"""Stands for a default that is missing."""
 
 
 class PipelineError(FlowError, ValueError):
-    """The error of an unusable pipeline's file; each line of the text names the place and the key.
+    """A pipeline's file cannot be used; each line of the text names the place and the key.
 
     Args:
         problems: the errors, in the order of the file.
@@ -55,12 +55,12 @@ class PipelineError(FlowError, ValueError):
 @final
 @dataclass(frozen=True)
 class Place:
-    """A table of the file.
+    """A table in the file, as messages name it.
 
     Args:
         file: the file, as the user named it.
         table: the table, such as ``[source]``.
-        line: the line of its header, if it has one.
+        line: the line of the table's header, if it has one.
     """
 
     file: str
@@ -79,14 +79,15 @@ class Place:
 @final
 @dataclass(frozen=True)
 class Step:
-    """A source, an operator or a sink, as in the file.
+    """A source, an operator or a sink, as it stands in the file.
 
     Args:
-        place: its place.
-        name: its name in the registry; empty for an object.
-        target: the object of a source, or that is the operator; empty for a name.
-        args: arguments by position.
-        arguments: arguments by name.
+        place: the place of the step in the file.
+        name: the name under which a plugin registers it; empty if `target` names an object.
+        target: names the object of which a source is made, or which is the operator; empty if there
+            is a `name`.
+        args: the arguments by position.
+        arguments: the arguments by name.
     """
 
     place: Place
@@ -102,9 +103,9 @@ class Parameter:
     """A parameter that the user of a pipeline may set.
 
     Args:
-        name: an identifier.
+        name: the parameter's name, an identifier.
         kind: the type of its values.
-        default: the default; `MISSING` if it must be set.
+        default: the default value; `MISSING` if the user must set the parameter.
         help: a description.
     """
 
@@ -117,7 +118,7 @@ class Parameter:
 @final
 @dataclass(frozen=True)
 class Document:
-    """The file's tables, with the right keys, and nothing looked up yet."""
+    """The tables of the file. Their keys were checked, but no name was looked up yet."""
 
     file: str
     folder: Path
@@ -131,22 +132,22 @@ class Document:
     lines: Mapping[str, int]
 
     def place(self, table: str) -> Place:
-        """Return the place of one of the tables that the file has once."""
+        """Return the place of a table that can be in the file only once."""
         return Place(self.file, f"[{table}]", self.lines.get(table))
 
 
 def as_table(value: object) -> dict[str, object] | None:
-    """Return `value`, if it is a table."""
+    """Return `value` if it is a table; None otherwise."""
     return cast("dict[str, object]", value) if isinstance(value, dict) else None  # as in TOML
 
 
 def as_list(value: object) -> list[object] | None:
-    """Return `value`, if it is a list."""
+    """Return `value` if it is a list; None otherwise."""
     return cast("list[object]", value) if isinstance(value, list) else None  # of any type
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean …?`, or the known names if none is similar."""
+    """Return `; did you mean …?` with similar names; if there are none, the known names."""
     names = sorted(set(known))
     found = difflib.get_close_matches(name, names, 1)
     if found:
@@ -158,8 +159,8 @@ def read(path: Path) -> Document:
     """Return the tables of a file.
 
     Raises:
-        PipelineError: if it is not TOML, or its tables have wrong keys.
-        OSError: if it cannot be read.
+        PipelineError: if the file is not TOML, or its tables have wrong keys.
+        OSError: if the file cannot be read.
     """
     file = str(path)
     try:
@@ -172,7 +173,7 @@ def read(path: Path) -> Document:
 
 @final
 class _Reader:
-    """Collects the errors, so that a user sees all at once."""
+    """Reads the tables, and collects the errors, so that a user sees all of them at once."""
 
     __slots__ = ("_file", "_folder", "_lines", "_operators", "_problems")
 
@@ -315,7 +316,7 @@ class _Reader:
 def is_a(value: object, kind: type) -> bool:
     """Return whether `value` is of a simple type.
 
-    A bool is not an int, and an int may be a float.
+    A bool does not count as an int, and an int counts as a float, too.
     """
     if kind is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -325,11 +326,11 @@ def is_a(value: object, kind: type) -> bool:
 def steps_of(
     values: Sequence[object], place: Callable[[int], Place], problems: list[str]
 ) -> Sequence[Step]:
-    """Return the operators of a list.
+    """Return the operators in a list.
 
     Args:
-        values: each a name, or a table.
-        place: the place of each by its number, counted from 1.
+        values: the operators; each is a name, or a table.
+        place: returns the place of an operator by its number, counted from 1.
         problems: gets the errors.
     """
     found = [
@@ -343,9 +344,9 @@ def step_of(place: Place, value: object, category: str, problems: list[str]) -> 
     """Return one source, operator or sink.
 
     Args:
-        place: its place.
+        place: the place of the step in the file.
         value: a name, or a table.
-        category: one of the three.
+        category: which of the three it is.
         problems: gets the errors.
     """
     found = {"use": value} if isinstance(value, str) else as_table(value)

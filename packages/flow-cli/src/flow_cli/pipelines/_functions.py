@@ -1,4 +1,4 @@
-"""Functions that a pipeline's file can write without a name: an item's part, and comparisons."""
+"""Functions that a pipeline's file can write down: a part of an item, and comparisons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GETTERS: Final = ("item", "attribute")
 
 
 FORMS: Final = (*_GETTERS, *RELATIONS)
-"""The keys of a table that is a function."""
+"""The keys of a table that stands for a function."""
 
 
 def function_of(table: Mapping[str, object]) -> Callable[..., object]:
@@ -27,10 +27,10 @@ def function_of(table: Mapping[str, object]) -> Callable[..., object]:
     (1, 2)
 
     Args:
-        table: ``item`` or ``attribute``, or one of the comparisons, or one of each.
+        table: it has ``item`` or ``attribute``, or one of the comparisons, or one of each.
 
     Raises:
-        ValueError: if it is not one; the message says why.
+        ValueError: if the table does not stand for a function; the message says why.
     """
     unknown = [key for key in table if key not in FORMS]
     if unknown:

@@ -1,4 +1,4 @@
-"""Loads a pipeline's file: looks all names up, checks all arguments, and only then runs."""
+"""Loads a pipeline's file: looks up all names, checks all arguments, and only then runs it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from flow_core.structure import placed, stages_of
 __all__ = ["Pipeline", "load", "load_document"]
 
 _Applied: TypeAlias = Operator[object, object] | Callable[[Flow[object]], object]
-"""The types of arguments of `Flow.pipe`."""
+"""The types of the arguments that `Flow.pipe` takes."""
 
 
 @final
 @dataclass(frozen=True)
 class _Plan:
-    """A source and operators, looked up and checked."""
+    """A source and its operators, looked up and checked."""
 
     source: Bound
     operators: Sequence[Bound]
@@ -66,16 +66,16 @@ class _Plan:
 
 @final
 class Pipeline:
-    """A flow with its sink and its engine, as a file describes them; checked, and not yet run.
+    """A flow with its sink and its engine, as a file describes them; checked, but not yet run.
 
     `load` makes one.
 
     Args:
-        plan: makes the flow, without a place to run.
-        sink: the sink; None prints the items.
+        plan: makes the flow, not yet placed on an engine.
+        sink: the sink; None to print the items.
         engine: the name of the engine, and its options.
-        limit: how many items to take at most; None for all.
-        description: the description in the file.
+        limit: the most items to take; None for all.
+        description: the text in the file that describes the pipeline.
     """
 
     __slots__ = ("_engine", "_limit", "_options", "_place", "_plan", "_sink", "description")
@@ -96,7 +96,7 @@ class Pipeline:
 
     @property
     def engine(self) -> str:
-        """Return the name of the engine in the file; ``local`` without one."""
+        """Return the name of the engine in the file; ``local`` if the file names none."""
         return self._engine
 
     @property
@@ -110,17 +110,18 @@ class Pipeline:
         return self._sink is not None
 
     def flow(self) -> Flow[object]:
-        """Return the flow before the sink, assembled again; nothing of it runs.
+        """Return the flow before the sink. Each call assembles it again; nothing of it runs.
 
         Raises:
             PipelineError: if the result of an operator is not a flow.
-            Exception: an error of a source or operator, with a note that names its table.
+            Exception: an error that a source or an operator raises, with a note that names its
+                table.
         """
         flow = self._plan.flow()
         return flow if self._limit is None else flow.take(self._limit)
 
     def sink(self) -> Operator[object, object]:
-        """Return the operator that ends the flow when it is piped into it.
+        """Return the sink: an operator that runs the flow when the flow is piped into it.
 
         Raises:
             PipelineError: if the result of the sink's factory is not an operator.
@@ -135,16 +136,17 @@ class Pipeline:
         return cast("Operator[object, object]", made)
 
     def run(self, engine: Engine | None = None) -> object:
-        """Run it to its end, in the calling thread.
+        """Run the pipeline to its end, in the calling thread.
 
         Args:
-            engine: an open engine to run on; None opens the one that the file names, and closes it.
+            engine: an open engine to run on; None to open the engine that the file names, and to
+                close it at the end.
 
         Returns:
-            The result of the sink: the number of items for those of the core.
+            The result of the sink; for the core's sinks, the number of items.
 
         Raises:
-            Exception: the error of the flow.
+            Exception: the error with which the flow has failed.
         """
         flow, sink = self.flow(), self.sink()
         with contextlib.ExitStack() as stack:
@@ -154,18 +156,20 @@ class Pipeline:
 
 
 def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None = None) -> Pipeline:
-    """Return the pipeline of a file, with all names looked up and all arguments checked.
+    """Return the pipeline of a file, after looking up all names and checking all arguments.
 
-    The folder of the file is first on ``sys.path`` meanwhile, for objects of modules beside it.
+    While the file is loaded, its folder is first on ``sys.path``, so that it can name objects of
+    modules beside it.
 
     Args:
         path: a TOML file; `flow_cli.pipelines` has an example.
-        parameters: values for the file's ``[parameters]``. A relative path among them begins in
-            the current folder, one in the file in the file's own.
+        parameters: values for the file's ``[parameters]``. A relative path among these values
+            begins in the current folder; a relative path in the file begins in the file's folder.
 
     Raises:
-        PipelineError: if there are errors in it; the message lists all, by file, table and key.
-        OSError: if it cannot be read.
+        PipelineError: if the file has errors; the message lists all of them, by file, table and
+            key.
+        OSError: if the file cannot be read.
     """
     return load_document(read(Path(path)), parameters or {})
 
@@ -173,12 +177,13 @@ def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None =
 def load_document(
     document: Document, parameters: Mapping[str, object], *, with_engine: bool = True
 ) -> Pipeline:
-    """As `load`, for a file that is read already.
+    """Do as `load`, for a file that was read already.
 
     Args:
-        document: the file.
+        document: the tables of the file.
         parameters: values for its parameters.
-        with_engine: whether the file's ``[engine]`` counts; not if the user asked for another.
+        with_engine: whether the file's ``[engine]`` is used; False if the user has asked for
+            another engine.
     """
     problems: list[str] = []
     with _importing(document.folder):
@@ -194,7 +199,7 @@ def load_document(
 
 @final
 class _Loader:
-    """Looks names up, and collects the errors."""
+    """Looks up the names, and collects the errors."""
 
     __slots__ = ("_context", "_document", "_problems")
 
@@ -267,7 +272,7 @@ class _Loader:
         return Bound(step, make, (value,), {}) if len(self._problems) == known else None
 
     def _nested(self, place: Place, table: Mapping[str, object]) -> Nested:
-        """Return a flow among the arguments."""
+        """Check a flow among the arguments, and return it."""
         problems = self._problems
         known = ("source", "operators")
         problems += [
@@ -294,7 +299,7 @@ class _Loader:
         return Nested(make)
 
     def _named(self, place: Place, table: Mapping[str, object], category: str) -> Nested:
-        """Return an executor or a clock among the arguments."""
+        """Check an executor or a clock among the arguments, and return it."""
         problems = self._problems
         step = step_of(place, table, category, problems)
         bound = None if step is None else self.bound(step, category)
@@ -317,7 +322,7 @@ class _Loader:
 def _given(
     document: Document, parameters: Mapping[str, object], problems: list[str]
 ) -> Mapping[str, Given]:
-    """Return the value of each parameter, with the folder of its relative paths."""
+    """Return the value of each parameter, with the folder in which its relative paths begin."""
     place = document.place("parameters")
     problems += [
         f"{place} {name}: there is no such parameter{near(name, document.parameters)}"
@@ -342,7 +347,7 @@ def _given(
 
 @contextlib.contextmanager
 def _importing(folder: Path) -> Generator[None, None, None]:
-    """Make modules of this folder importable, as for a script in it."""
+    """Make modules in this folder importable, as they are for a script in it."""
     before = list(sys.path)
     sys.path.insert(0, str(folder))
     try:
@@ -379,7 +384,7 @@ def _flow(made: object, place: Place, problem: str) -> Flow[object]:
 
 
 def _locate(flow: Flow[object], known: int, place: Place) -> None:
-    """Make the stages that an operator has added say that they come from the file."""
+    """Set the place of the stages that an operator has added: it is in the pipeline's file."""
     if place.line is None:
         return
     # The caller of this library, where `Flow` thinks that they were assembled, except for those of
