@@ -1,9 +1,9 @@
 """Deterministic exploration of thread interleavings, for tests. Needs Python 3.12 or later.
 
-The threads of a scenario are real threads, of which one runs at a time. They are switched only
-before operations that other threads can see: so a scenario has a finite number of schedules, which
-are run one after the other, those with the fewest preemptions first. A failing schedule has a short
-token, by which it can be repeated.
+The threads of a scenario are real threads, but only one of them runs at a time. They are switched
+only before operations that other threads can see. So a scenario has a finite number of schedules,
+which are run one after the other, those with the fewest preemptions first. A schedule that fails
+has a short token, with which it can be repeated.
 
 >>> import sys
 >>> from flow_testing.interleave import Scenario, explore

@@ -1,4 +1,4 @@
-"""`explore`, `explore_all`, `search` and `replay`."""
+"""The functions `explore`, `explore_all`, `search` and `replay`."""
 
 from __future__ import annotations
 
@@ -42,32 +42,33 @@ __all__ = [
 ]
 
 LIBRARY: Final = ("flow_core", "flow_ops", "flow_multicast")
-"""The packages that are under test by default, as far as they are imported."""
+"""The packages that are under test by default, if they are imported."""
 
 KIT: Final = {
     "subscriber.py": frozenset({"_begin", "_end"}),
     "publisher.py": frozenset({"_requested", "_cancelled"}),
 }
-"""The functions of the testing kit whose calls are steps: those that record signals."""
+"""The functions of the testing kit whose calls count as steps: those that record signals."""
 
 MAX_STEPS: Final = 20_000
 TIMEOUT_S: Final = 12 * subscriber.TIMEOUT_S
 _ALL_TIMEOUT_S: Final = 20 * subscriber.TIMEOUT_S
 _COMMON_BOUND: Final = 2
-"""The number of preemptions up to which there is time for all schedules."""
+"""The most preemptions for which there is time to run all schedules."""
 _STUCK_S: Final = 2 * subscriber.TIMEOUT_S
 _COLLECT_EVERY: Final = 512
 
 
 @final
 class Scenario:
-    """Threads that run against each other, and the check afterwards.
+    """Threads that run against each other, and the check after they have ended.
 
     Args:
-        threads: the functions, each run in its own thread. One that raises fails the run.
-        daemons: as `threads`, but they may wait for ever when all others have ended.
-        check: called when all threads have ended; raises if the run has failed.
-        outcome: called when all threads have ended; its results are counted.
+        threads: the functions, each of which runs in a separate thread. If one raises an error, the
+            run fails.
+        daemons: like `threads`, but these may wait for ever when all others have ended.
+        check: called when all threads have ended; raises an error if the run has failed.
+        outcome: called when all threads have ended; the explorer counts its results.
     """
 
     __slots__ = ("check", "daemons", "outcome", "threads")
@@ -86,12 +87,12 @@ class Scenario:
 
 
 Body: TypeAlias = Callable[[], Scenario]
-"""Makes fresh state, and the threads that work on it. Called once per run."""
+"""A function that makes fresh state, and the threads that work on it. It is called once per run."""
 
 
 @final
 class _Session:
-    """One exploration: the body, run again and again."""
+    """One exploration: the body is run again and again."""
 
     def __init__(
         self,
@@ -108,9 +109,9 @@ class _Session:
         self.stuck: Run | None = None
 
     def run(self, plan: Plan, *, traced: bool = False) -> Run:
-        """Run the body; check its outcome, and count it.
+        """Run the body, check its outcome, and count the outcome.
 
-        A thread that enters a function for the first time may have filled a cache, such as that of
+        A thread that enters a function for the first time may fill a cache, such as that of
         compiled loops, by steps that no later run takes. Such a run is repeated, and only the
         repetition counts.
         """
@@ -220,7 +221,7 @@ def search(
     timeout_s: float = TIMEOUT_S,
     stuck_s: float = _STUCK_S,
 ) -> Report:
-    """As `explore`, but a failure is in the report and not raised."""
+    """Do as `explore`, but put a failure into the report and do not raise it."""
     began = time.perf_counter()
     failed: Run | None = None
     schedules = steps = 0
@@ -292,27 +293,29 @@ def explore(
     """Run the threads of a scenario under many schedules; none of them may fail.
 
     Args:
-        body: called once per run: makes fresh state, and returns the `Scenario` that uses it. Must
-            depend on nothing but the schedule.
+        body: called once per run; it makes fresh state, and returns the `Scenario` that uses this
+            state. What it does must depend on nothing but the schedule.
         strategy: chooses the schedules; `Exhaustive` if None.
-        modules: the names of the modules under test: a package stands for all of its modules. Only
-            their instructions are steps at which threads are switched; all other code is one step.
-            If None, those of `LIBRARY`. Generated loops are always included.
+        modules: the names of the modules under test; a package stands for all of its modules.
+            Threads are switched only at instructions of these modules; all other code counts as one
+            step. None stands for `LIBRARY`. Generated loops are always included.
         expect: the allowed outcomes; any other is a failure.
-        max_schedules: how many runs to make at most.
+        max_schedules: the most runs to make.
         max_steps: the number of steps after which a run counts as a livelock.
-        timeout_s: seconds after which to stop.
-        stuck_s: seconds of real time without a finished run, after which it fails.
+        timeout_s: the exploration stops after this number of seconds.
+        stuck_s: the exploration fails if no run has finished for this number of seconds of real
+            time.
 
     Returns:
         The report. `Report.exhausted` says whether all schedules were run.
 
     Raises:
-        InterleavingFailure: at the first schedule that fails, with its token and its trace: a
-            thread or the check raises, an outcome is not in `expect`, no thread can continue, or
-            there is no end.
+        InterleavingFailure: at the first schedule that fails, with its token and its trace. A
+            schedule fails if a thread or the check raises an error, if an outcome is not in
+            `expect`, if no thread can continue, or if the threads do not come to an end.
         InterleavingUnsupportedError: before Python 3.12.
-        NondeterminismError: if a run takes another course than before.
+        NondeterminismError: if a run takes another course than an earlier run under the same
+            schedule.
     """
     return search(
         body,
@@ -334,7 +337,7 @@ def explore_all(
     expect: Collection[Hashable] | None = None,
     timeout_s: float = _ALL_TIMEOUT_S,
 ) -> Report:
-    """As `explore`, for a scenario that is small enough to leave no schedule out.
+    """Do as `explore`, for a scenario that is small enough to leave no schedule out.
 
     With more than two preemptions (see `bound`), the time may not be enough for all schedules.
 
@@ -342,17 +345,18 @@ def explore_all(
         body: as for `explore`.
         strategy: as for `explore`.
         modules: as for `explore`.
-        expect: as for `explore`; each of these outcomes has to come.
+        expect: as for `explore`; but each of these outcomes has to come.
         timeout_s: as for `explore`.
 
     Returns:
         The report.
 
     Raises:
-        AssertionError: if there are more schedules, or only one, which proves nothing, or an
-            expected outcome has not come; and as `explore` does.
+        AssertionError: if not all schedules could be run; if there was only one, which proves
+            nothing; if an expected outcome did not come; or as for `explore`.
         InterleavingUnsupportedError: before Python 3.12.
-        NondeterminismError: if a run takes another course than before.
+        NondeterminismError: if a run takes another course than an earlier run under the same
+            schedule.
     """
     report = explore(body, strategy=strategy, modules=modules, expect=expect, timeout_s=timeout_s)
     if not report.exhausted and bound() <= _COMMON_BOUND:
@@ -380,19 +384,19 @@ def replay(
     """Run one schedule again, and record the steps of its threads.
 
     Args:
-        body: as for `explore`, which has returned the token.
-        token: names the schedule.
-        modules: as for `explore`: others have other steps.
+        body: the same as for `explore`, which has reported the token.
+        token: the name of the schedule.
+        modules: the same as for `explore`: with other modules, there are other steps.
         expect: as for `explore`.
         max_steps: as for `explore`.
         stuck_s: as for `explore`.
         out: the stream for the trace; standard output if None.
 
     Returns:
-        A report of this one run.
+        A report of this single run.
 
     Raises:
-        ValueError: if `token` is not a token, or of another Python version.
+        ValueError: if `token` is not a token, or was made by another version of Python.
         NondeterminismError: if the body has no such schedule.
         InterleavingUnsupportedError: before Python 3.12.
     """

@@ -1,8 +1,8 @@
-"""Finds the names of the modules under test that are ever stored, so that a load can see a change.
+"""Finds the names that the modules under test store: only loads of these can see a change.
 
-A field that only a constructor stores is final: an object is not shared before its construction.
-Loads of such a field, of methods and of constants need no decision point. The rule works by name,
-whatever the class, and so finds too many rather than too few.
+A field that only a constructor stores is final, because no other thread sees an object before it is
+constructed. Loads of such a field, of methods and of constants need no decision point. The rule
+goes by the name alone, whatever the class is, so it finds too many names rather than too few.
 """
 
 from __future__ import annotations
@@ -23,27 +23,28 @@ _SETTERS: Final = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"}
 @final
 @dataclass(slots=True)
 class Names:
-    """Names that are stored after construction.
+    """The names that are stored after construction.
 
     Args:
-        attributes: stored as an attribute, by a constructor on itself excepted.
-        variables: stored by a function that declares them global or nonlocal.
+        attributes: names that are stored as an attribute, except by a constructor on its own
+            object.
+        variables: names that are stored by a function which declares them global or nonlocal.
     """
 
     attributes: set[str] = field(default_factory=set[str])
     variables: set[str] = field(default_factory=set[str])
 
     def add(self, other: Names) -> None:
-        """Take over the names of `other`."""
+        """Add the names of `other` to these."""
         self.attributes |= other.attributes
         self.variables |= other.variables
 
 
 def files_of(module: str) -> tuple[str, ...]:
-    """Return the source files of `module`; of everything below it, if it is a package.
+    """Return the source files of `module`; if it is a package, also those of everything in it.
 
     Raises:
-        ValueError: if it is not imported, or has no source.
+        ValueError: if `module` is not imported, or has no source.
     """
     imported = sys.modules.get(module)
     file = getattr(imported, "__file__", None)
@@ -76,9 +77,9 @@ def scan(files: Iterable[str]) -> Names:
 
 
 def _walk(node: ast.AST, names: Names, constructed: str | None) -> None:
-    """Collect below `node`.
+    """Collect the names that are stored in `node`.
 
-    `constructed` is the name for the object in the constructor around it.
+    `constructed` is what the constructor around `node` calls its object; None outside of one.
     """
     for child in ast.iter_child_nodes(node):
         inner = constructed

@@ -1,4 +1,4 @@
-"""Checks whether the results of threads could come from one operation after the other."""
+"""Checks whether the results of several threads could come from calls one after the other."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ class Call:
     """An operation, as its caller saw it.
 
     Args:
-        name: of the operation.
-        arguments: its arguments.
-        result: the result, or the exception that it raised.
-        began: when it was called; a position in the history.
-        ended: when it returned, or None if it has not: then it may have taken effect or not.
+        name: the name of the operation.
+        arguments: the arguments of the call.
+        result: the result, or the exception that was raised.
+        began: when the operation was called, as a position in the history.
+        ended: when it returned, as a position in the history; None if it has not returned: it may
+            then have taken effect or not.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Call:
 
 @final
 class History:
-    """Records operations of several threads, for `assert_linearizable`.
+    """Records what operations several threads call, for `assert_linearizable`.
 
     >>> history = History()
     >>> history.call("add", [].append, 1)
@@ -57,7 +58,7 @@ class History:
         """Call `function`, and record it as the operation `name`.
 
         Raises:
-            Exception: the error of `function`, which is recorded as its result.
+            Exception: the error of `function`, which is also recorded as the result.
         """
         began = self._tick()
         self._calls[began] = Call(name, arguments, None, began, None)
@@ -81,7 +82,7 @@ class History:
 
 
 class Model(Protocol[S]):
-    """The sequential meaning of the operations."""
+    """The meaning of the operations when they are called one after the other."""
 
     @abstractmethod
     def initial(self) -> S:
@@ -90,33 +91,33 @@ class Model(Protocol[S]):
 
     @abstractmethod
     def apply(self, state: S, name: str, arguments: tuple[object, ...]) -> tuple[S, object]:
-        """Return the state after an operation, and its result; for an exception, an exception.
+        """Return the state after an operation, and the operation's result or exception.
 
         Args:
             state: the state before it.
             name: the operation's name, as in the history.
-            arguments: its arguments.
+            arguments: the arguments of the operation.
         """
         ...
 
 
 def assert_linearizable(history: History | Sequence[Call], model: Model[S]) -> list[Call]:
-    """Check that an order of the operations explains all results.
+    """Check that the results can be explained by some order of the operations.
 
-    In that order, an operation follows all that had ended before it began.
+    In that order, each operation follows all those that had ended before it began.
 
-    A search with memory of the states that were tried (Wing and Gong, 1993; Lowe, 2017); meant for
-    histories of up to some dozen operations.
+    This searches all orders and remembers the states that were tried (Wing and Gong, 1993; Lowe,
+    2017). It is meant for histories of up to a few dozen operations.
 
     Args:
         history: the recorded calls.
-        model: the meaning of the operations.
+        model: says what the operations do one after the other.
 
     Returns:
-        Such an order.
+        An order that explains the results.
 
     Raises:
-        AssertionError: if there is none.
+        AssertionError: if there is no such order.
     """
     calls = list(history.calls if isinstance(history, History) else history)
     everything = (1 << len(calls)) - 1

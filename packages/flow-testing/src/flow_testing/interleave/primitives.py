@@ -1,9 +1,9 @@
-"""Locks, events and the like, through which the threads of a scenario block and wake each other.
+"""Locks, events and the like, with which the threads of a scenario block and wake each other.
 
 Any: they stand for objects of many kinds, and hold items and locks of the user's.
 
 They replace those in `threading`, `_thread`, `queue` and `time`, and those that the modules under
-test have imported of them by name. A thread outside of the exploration gets the originals.
+test have imported from there by name. A thread outside of the exploration gets the originals.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _managed() -> Scheduler | None:
 
 @final
 class _Steps:
-    """The decision points of one primitive."""
+    """The points at which threads may be switched, for one primitive."""
 
     __slots__ = ("read", "scheduler", "write")
 
@@ -75,21 +75,21 @@ class _Steps:
             self.read, self.write = site
 
     def step(self, *, writes: bool = True) -> None:
-        """Let others go first, maybe."""
+        """Let other threads go first, if the schedule says so."""
         point = self.write if writes else self.read
         if point is not None and self.scheduler.task is not None:
             self.scheduler.point(point)
 
 
 class _Primitive:
-    """The common part: the original for other threads, and no steps in their own code."""
+    """The common part: other threads get the original, and the code of primitives has no steps."""
 
     __slots__ = ("_scheduler", "_steps", "_waiters")
 
     _original: str = ""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:  # Any: the original's own arguments
-        """A cooperative object in the exploration's threads, and the original elsewhere."""
+        """Return a replacement in the exploration's threads, and the original elsewhere."""
         if _managed() is None:
             return _ORIGINALS[cls._original](*args, **kwargs)
         return super().__new__(cls)
@@ -112,7 +112,7 @@ class _Primitive:
 
 
 def _deadline(blocking: bool, timeout: float | None) -> float | None:
-    """Return seconds to wait: 0 for not at all, None for ever."""
+    """Return how many seconds to wait: 0 for not at all, None for ever."""
     if not blocking:
         return 0.0
     return None if timeout is None or timeout < 0 else timeout
@@ -130,7 +130,7 @@ class Lock(_Primitive):
         self._held = False
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Acquire it; wait while another thread holds it."""
+        """Acquire the lock; wait while another thread holds it."""
         self._steps.step()
         seconds = _deadline(blocking, timeout)
         while self._held:
@@ -140,7 +140,7 @@ class Lock(_Primitive):
         return True
 
     def release(self) -> None:
-        """Release it, and wake the threads that wait for it."""
+        """Release the lock, and wake the threads that wait for it."""
         if not self._held:
             raise RuntimeError("release unlocked lock")
         self._steps.step()
@@ -148,7 +148,7 @@ class Lock(_Primitive):
         self._scheduler.wake_all(self._waiters)
 
     def locked(self) -> bool:
-        """Return whether a thread holds it."""
+        """Return whether a thread holds the lock."""
         self._steps.step(writes=False)
         return self._held
 
@@ -177,7 +177,7 @@ class RLock(_Primitive):
         self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Acquire it, once more if this thread holds it."""
+        """Acquire the lock; if this thread holds it, acquire it once more."""
         me = self._scheduler.task
         if self._count and self._owner is me:
             self._count += 1
@@ -192,7 +192,7 @@ class RLock(_Primitive):
         return True
 
     def release(self) -> None:
-        """Release it; the last time, wake the threads that wait for it."""
+        """Release the lock; if it was the last time, wake the threads that wait for it."""
         if not self._is_owned():
             raise RuntimeError("cannot release un-acquired lock")
         if self._count == 1:
@@ -201,7 +201,7 @@ class RLock(_Primitive):
             self._count -= 1
 
     def locked(self) -> bool:
-        """Return whether a thread holds it."""
+        """Return whether a thread holds the lock."""
         self._steps.step(writes=False)
         return self._count > 0
 
@@ -248,7 +248,7 @@ class Event(_Primitive):
         return self._flag
 
     def set(self) -> None:
-        """Set the flag, and wake all that wait."""
+        """Set the flag, and wake all threads that wait for it."""
         self._steps.step()
         self._flag = True
         self._scheduler.wake_all(self._waiters)
@@ -259,7 +259,10 @@ class Event(_Primitive):
         self._flag = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the flag. A waiter that was woken has seen the flag."""
+        """Wait for the flag.
+
+        A thread that was woken has seen the flag set, even if it is cleared.
+        """
         self._steps.step(writes=False)
         return self._flag or self._wait(timeout, wakeable=True, waiters=self._waiters)
 
@@ -290,7 +293,7 @@ class Condition(_Primitive):
         self._lock.__exit__(kind, error, trace)
 
     def locked(self) -> bool:
-        """Return whether a thread holds its lock."""
+        """Return whether a thread holds the condition's lock."""
         return bool(self._lock.locked())
 
     def _check_owned(self, what: str) -> None:
@@ -300,7 +303,7 @@ class Condition(_Primitive):
             raise RuntimeError(f"cannot {what} on un-acquired lock")
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Release the lock, and wait. Wakes up only when notified, or in time."""
+        """Release the lock, and wait. This ends only by a notification, or when the time is up."""
         self._check_owned("wait")
         lock, scheduler = self._lock, self._scheduler
         entry: Waiters = []
@@ -363,7 +366,7 @@ class Semaphore(_Primitive):
         self._initial = self._value = value
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        """Take one; wait if there is none."""
+        """Take one permission; wait if there is none."""
         self._steps.step()
         seconds = _deadline(blocking, timeout)
         while not self._value:
@@ -373,7 +376,7 @@ class Semaphore(_Primitive):
         return True
 
     def release(self, n: int = 1) -> None:
-        """Give `n` back, and wake as many threads."""
+        """Give `n` permissions back, and wake as many threads."""
         if n < 1:
             raise ValueError("n must be one or more")
         self._steps.step()
@@ -437,7 +440,7 @@ class SimpleQueue(_Primitive):
         return self._items.popleft()
 
     def get_nowait(self) -> Any:
-        """Take the first item."""
+        """Take the first item; do not wait."""
         return self.get(block=False)
 
     def empty(self) -> bool:
@@ -455,10 +458,10 @@ class SimpleQueue(_Primitive):
 
 
 def step() -> None:
-    """Let any other thread of the scenario go first here; without an exploration, do nothing.
+    """Let any other thread of the scenario go first; without an exploration, do nothing.
 
-    For functions of a test that stand for slow user code, such as an ``on_item``: so a test shows
-    what overlaps it.
+    It is for functions of a test that stand for slow user code, such as an ``on_item``: the test
+    then shows what can overlap that code.
     """
     scheduler = _scheduler
     if scheduler is not None:
@@ -466,7 +469,7 @@ def step() -> None:
 
 
 def thread_per_task(task: Callable[[], object]) -> None:
-    """Run `task` in a new thread, as an executor for scenarios."""
+    """Run `task` in a new thread; an executor for scenarios."""
     scheduler = _managed()
     if scheduler is None:
         threading.Thread(target=task).start()
@@ -542,9 +545,9 @@ def _is_alive(self: threading.Thread) -> bool:
 
 @contextmanager
 def cooperative(scheduler: Scheduler, modules: Iterable[ModuleType]) -> Generator[None]:
-    """Replace blocking primitives in the standard library and `modules`, for a while.
+    """Replace blocking primitives in the standard library and `modules`, for a ``with`` block.
 
-    A lock that a module made at its import is replaced too, for the length of the block.
+    A lock that a module has made when it was imported is replaced, too.
     """
     global _scheduler
     if _scheduler is not None:
@@ -588,7 +591,7 @@ def cooperative(scheduler: Scheduler, modules: Iterable[ModuleType]) -> Generato
 
 
 def _restore_new(module: ModuleType) -> None:
-    """Give a module that a run has imported real locks: it made cooperative ones."""
+    """Give a module that a run has imported real locks, because it has made replacements."""
     originals = {id(new): _ORIGINALS[name] for name, new in _REPLACEMENTS.items()}
     for name, value in list(getattr(module, "__dict__", {}).items()):
         original = originals.get(id(value))

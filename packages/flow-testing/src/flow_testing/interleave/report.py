@@ -1,4 +1,4 @@
-"""The result of an exploration, and the token by which a run can be repeated."""
+"""The result of an exploration, and the token with which a run can be repeated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ __all__ = [
 ]
 
 Deviations: TypeAlias = tuple[tuple[int, int], ...]
-"""The departures of a run from the default, in order: the step, and the thread that continued."""
+"""The departures of a run from the default, in order: the step, and the thread that continued
+there."""
 
 
 class InterleavingUnsupportedError(FlowError, RuntimeError):
@@ -34,15 +35,15 @@ class InterleavingUnsupportedError(FlowError, RuntimeError):
 
 
 class NondeterminismError(FlowError, RuntimeError):
-    """A run took another course than before, under the same schedule.
+    """A run has taken another course than an earlier run under the same schedule.
 
-    The body depends on something other than the schedule: the clock, random numbers, state that it
-    shares with the run before, or a thread that the scheduler does not know.
+    This means that the body depends on something other than the schedule: the clock, random
+    numbers, state that it shares with an earlier run, or a thread that the scheduler does not know.
     """
 
 
 class Kind(Enum):
-    """The ways in which a run fails."""
+    """The ways in which a run can fail."""
 
     RAISED = "a thread raised"
     CHECK = "the check failed"
@@ -57,12 +58,12 @@ class TraceLine(NamedTuple):
     """A step of a run that other threads can see, or a switch between threads.
 
     Args:
-        step: its number, from 0.
+        step: the number of the step, from 0.
         thread: the name of the thread.
-        file: the file that was run.
-        line: the line in it.
+        file: the file whose code was run.
+        line: the number of the line.
         source: the text of the line.
-        operation: its effect that others can see.
+        operation: what the step did that other threads can see.
     """
 
     step: int
@@ -79,11 +80,11 @@ class Failure:
     """A run that failed.
 
     Args:
-        kind: how it failed.
-        message: the failure, in one line or with the stacks of all threads.
-        token: for `replay`.
+        kind: how the run failed.
+        message: describes the failure, in one line or with the stacks of all threads.
+        token: the name of the schedule, for `replay`.
         trace: the steps of the threads, in order.
-        error: the error of a thread or the check, if there was one.
+        error: the error that a thread or the check has raised; None if there is none.
     """
 
     kind: Kind
@@ -105,13 +106,13 @@ class Report:
     """The statistics of an exploration.
 
     Args:
-        schedules: how many runs it took.
-        steps: the steps of the longest run.
-        exhausted: whether every schedule that the strategy knows was run.
-        outcomes: the results of ``outcome()``, with their counts.
-        unseen: allowed outcomes that did not come.
-        failure: the first run that failed, or None.
-        elapsed_s: seconds of the whole exploration.
+        schedules: how many runs were made.
+        steps: how many steps the longest run had.
+        exhausted: whether all schedules were run that the strategy allows.
+        outcomes: the results of ``outcome()``, each with how often it came.
+        unseen: the allowed outcomes that did not come.
+        failure: the first run that failed; None if none did.
+        elapsed_s: how long the whole exploration took, in seconds.
     """
 
     schedules: int
@@ -123,10 +124,10 @@ class Report:
     elapsed_s: float = 0.0
 
     def assert_holds(self) -> Report:
-        """Return this report, if no run has failed.
+        """Return this report, after checking that no run has failed.
 
         Raises:
-            InterleavingFailure: if one has; the message has its token and its trace.
+            InterleavingFailure: if a run has failed; the message has its token and its trace.
         """
         if self.failure is not None:
             raise InterleavingFailure(self) from self.failure.error
@@ -134,7 +135,7 @@ class Report:
 
 
 class InterleavingFailure(AssertionError):  # noqa: N818 - an assertion that failed, as others do
-    """A schedule under which the body fails; the message has its token and its trace."""
+    """The body fails under some schedule; the message has its token and its trace."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(f"after {report.schedules} schedules: {report.failure}")
@@ -163,7 +164,7 @@ def _version() -> str:
 
 
 def to_token(deviations: Deviations) -> str:
-    """Return a run's name: the Python version, and ``step>thread`` for each departure.
+    """Return a run's token: the Python version, and ``step>thread`` for each departure.
 
     >>> to_token(((12, 1), (30, 0))).partition(":")[2]
     '12>1,30>0'
@@ -172,11 +173,11 @@ def to_token(deviations: Deviations) -> str:
 
 
 def parse_token(token: str) -> Deviations:
-    """Return the departures that `token` names.
+    """Return the departures from the default that `token` names.
 
     Raises:
-        ValueError: if it is not a token, or one of another Python version: steps are instructions,
-            and they differ between versions.
+        ValueError: if `token` is not a token, or is one of another Python version: steps are
+            instructions, which differ between versions.
     """
     version, colon, rest = token.partition(":")
     if not colon:

@@ -1,4 +1,4 @@
-"""One thread at a time: real threads that pass a baton on, at steps that others can see."""
+"""Runs one thread at a time: real threads that take over at steps which other threads can see."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _allocate: Final = _thread.allocate_lock
 
 @final
 class Location:
-    """A place that threads share, known by its name, with the threads that read and write it.
+    """Something that threads share, found by a key, with the threads that read and write it.
 
     Args:
-        name: for traces.
-        container: whether it is a kind of container, such as all deques.
+        name: the name in traces.
+        container: whether this stands for all containers of a kind, such as all deques.
     """
 
     __slots__ = ("conflict", "container", "name", "readers", "writers")
@@ -46,7 +46,7 @@ class Location:
         self.readers = 0
         self.writers = 0
         self.conflict = False
-        """True if a thread writes it that is not the only one to use it."""
+        """True if a thread writes it, and is not the only thread that uses it."""
 
 
 @final
@@ -54,9 +54,9 @@ class Point:
     """An operation in the code that other threads can see.
 
     Args:
-        operation: for traces.
-        location: the place that it reads or writes.
-        writes: whether it writes.
+        operation: the name in traces.
+        location: what the operation reads or writes.
+        writes: whether the operation writes.
         operand: the path from a local variable to the possible container, if it is known.
     """
 
@@ -91,10 +91,10 @@ class Task:
     """A thread of a scenario.
 
     Args:
-        index: its number, from 0.
-        fn: its function.
-        name: its name in reports.
-        daemon: whether the run may end before it.
+        index: the number of the thread, from 0.
+        fn: the function that the thread runs.
+        name: the name of the thread in reports.
+        daemon: whether the run may end before this thread does.
     """
 
     __slots__ = (
@@ -129,22 +129,22 @@ Waiters: TypeAlias = list[Task]
 """The threads that wait for something, in the order in which they came."""
 
 Chooser: TypeAlias = Callable[[int, Task | None, list[Task]], Task]
-"""Chooses the next thread: gets the step, the running thread (None when it cannot), and the ready
-ones."""
+"""Chooses the next thread. It gets the step, the running thread (None if it cannot continue), and
+the threads that are ready."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run: departures from the default, or a chooser for each step.
+    """The plan of a run: departures from the default, or a function that chooses at each step.
 
     Args:
-        deviations: the departures from the default. By default the running thread continues, and
-            when it cannot, the first that can.
-        preemptions: how many of the deviations take the turn from a thread that could continue.
-        budget: preemptions that may follow; alternatives that cost more are not recorded.
-        chooser: replaces the default, after the last deviation.
-        every_step: whether to record also the steps at which a switch can make no difference.
+        deviations: the departures from the default. By default, the running thread continues; if it
+            cannot, the first thread that can.
+        preemptions: how many of the deviations stop a thread that could continue.
+        budget: how many more preemptions may follow; alternatives that cost more are not recorded.
+        chooser: used instead of the default after the last deviation.
+        every_step: whether to record also the steps at which a switch cannot make a difference.
     """
 
     deviations: Deviations = ()
@@ -161,20 +161,20 @@ Choice: TypeAlias = tuple[int, list[int], bool]
 @final
 @dataclass(slots=True)
 class Run:
-    """The course of a run.
+    """The course that a run has taken.
 
     Args:
-        plan: its plan.
-        deviations: its departures from the default.
-        choices: the ready threads, at each step where there was a choice.
-        steps: the number of its steps.
-        kind: how it failed, if it did.
-        message: the failure, for people.
-        error: the error, if there was one.
-        diverged: why it did not follow its plan, if it did not.
-        conflicts_grew: whether it showed operations that conflict and were not known to.
+        plan: the plan of the run.
+        deviations: where the run has departed from the default.
+        choices: the threads that were ready, at each step where there was a choice.
+        steps: how many steps the run had.
+        kind: how the run failed; None if it did not.
+        message: describes the failure, for people.
+        error: the error that was raised; None if there was none.
+        diverged: why the run did not follow its plan; empty if it did.
+        conflicts_grew: whether the run has shown that operations conflict which were not known to.
         resumed: see below.
-        trace: its steps, if requested.
+        trace: the steps of the run, if they were requested.
     """
 
     plan: Plan
@@ -198,7 +198,7 @@ class _Abandon(BaseException):
 
 @final
 class _Worker:
-    """A real thread that runs one task after the other."""
+    """A real thread that runs one thread of a scenario after the other."""
 
     __slots__ = ("baton", "ident", "scheduler", "task")
 
@@ -238,11 +238,11 @@ class _Worker:
 
 @final
 class Scheduler:
-    """Runs scenarios, one thread at a time. Made for one exploration; used by one thread.
+    """Runs scenarios, one thread at a time. It serves one exploration, and one thread uses it.
 
     Args:
         max_steps: the number of steps after which a run counts as a livelock.
-        stuck_s: seconds of real time after which a run counts as stuck.
+        stuck_s: the number of seconds of real time after which a run counts as stuck.
     """
 
     def __init__(self, max_steps: int, stuck_s: float) -> None:
@@ -250,12 +250,12 @@ class Scheduler:
         self.stuck_s = stuck_s
         self.main = get_ident()
         self.ident = 0
-        """The real thread that may run now; 0 between the runs."""
+        """The real thread that may run now; 0 between runs."""
         self.aborting = False
         self.making = False
-        """True while a real thread is being made, for which nothing is replaced."""
+        """True while a real thread is being made, during which nothing is replaced."""
         self.clock = 0.0
-        """Virtual seconds; they pass when no thread can run."""
+        """The virtual time in seconds; it passes only when no thread can run."""
         self._idle: list[_Worker] = []
         self._done = _allocate()
         self._done.acquire()
@@ -296,7 +296,7 @@ class Scheduler:
     # -- places that threads share
 
     def location(self, key: object, name: str, *, container: bool = False) -> Location:
-        """Return the location known by `key`, the same throughout an exploration."""
+        """Return the location with this `key`, which is the same throughout an exploration."""
         found = self._locations.get(key)
         if found is None:
             found = self._locations[key] = Location(name, container=container)
@@ -304,7 +304,7 @@ class Scheduler:
 
     @property
     def containers(self) -> Location:
-        """Return the location for any container, for instructions on an unknown one."""
+        """Return the location that stands for any container, for instructions on an unknown one."""
         return self._containers
 
     def _accessed(self, point: Point, bit: int) -> None:
@@ -335,7 +335,7 @@ class Scheduler:
             self._run.conflicts_grew = True
 
     def dynamic(self, operation: str, location: Location, *, writes: bool) -> Point:
-        """Return the point of an operation that is known only when it happens."""
+        """Return the point for an operation that becomes known only when it happens."""
         key = (operation, location)
         point = self._dynamic.get(key)
         if point is None:
@@ -343,12 +343,12 @@ class Scheduler:
         return point
 
     def site(self, kind: str) -> tuple[Point, Point] | None:
-        """Return the points of a new primitive, known by the place of its construction.
+        """Return the points for a new primitive; the place of its construction identifies it.
 
         Returns:
-            For reads and for changes. None if it is made by the testing kit or by the
-            standard library, whose own accesses are not decision points; then only blocking on it
-            is one.
+            One point for reads and one for changes. None if the testing kit or the standard library
+            makes the primitive: their own accesses are not decision points; only blocking on the
+            primitive is one.
         """
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and frame.f_code.co_filename.startswith(_HERE):
@@ -394,7 +394,7 @@ class Scheduler:
         return run
 
     def spawn(self, fn: Callable[[], object], name: str = "", *, daemon: bool = False) -> Task:
-        """Add a thread, which can run from now on."""
+        """Add a thread to the run; it can run from now on."""
         index = len(self.tasks)
         task = Task(index, fn, name or f"T{index}", daemon=daemon)
         task.worker = worker = self._idle.pop() if self._idle else _Worker(self)
@@ -411,12 +411,12 @@ class Scheduler:
         self._idle.clear()
 
     def managed(self) -> bool:
-        """Return whether the calling thread is one of a run, or the explorer's."""
+        """Return whether the calling thread belongs to a run, or is the explorer's."""
         return not self.making and get_ident() in (self.ident, self.main)
 
     @property
     def task(self) -> Task | None:
-        """Return the calling thread, or None if it belongs to no run."""
+        """Return the thread of the scenario that calls this; None if it belongs to no run."""
         return self._current if get_ident() == self.ident else None
 
     # -- steps
@@ -460,7 +460,7 @@ class Scheduler:
             self._note(step, point.operation)
 
     def free_point(self) -> None:
-        """Take a step that counts as one that others can see, whatever it stands for."""
+        """Take a step that counts as one that other threads can see, whatever it stands for."""
         if get_ident() == self.ident:
             self.point(self._free)
 
@@ -515,7 +515,7 @@ class Scheduler:
         return runnable[0]
 
     def _let_time_pass(self) -> bool:
-        """Wake the threads with the earliest time.
+        """Let time pass up to the earliest time for which a thread waits, and wake those threads.
 
         Return False if no thread waits for a time that matters.
         """
@@ -558,13 +558,13 @@ class Scheduler:
 
         Args:
             waiters: the list to wait in.
-            what: the reason to wait, for messages.
-            timeout_s: how long; None for ever.
-            wakeable: whether it waits for a notification, which can get lost, and not for a
+            what: what the thread waits for, for messages.
+            timeout_s: how long to wait, in virtual seconds; None for ever.
+            wakeable: whether the thread waits for a notification, which can get lost, and not for a
                 release.
 
         Returns:
-            False if the time ran out first.
+            False if the time was up first.
         """
         task = self.task
         if self.aborting:
@@ -613,7 +613,7 @@ class Scheduler:
         runnable.insert(position, task)
 
     def finished(self, task: Task) -> None:
-        """End the calling thread: its last step."""
+        """End the calling thread: this is its last step."""
         task.over = True
         worker, task.worker = task.worker, None
         if task in self._runnable:
@@ -673,7 +673,7 @@ class Scheduler:
         self._abort()
 
     def _abort(self) -> None:
-        """Unwind all threads; their work meanwhile is not part of the run."""
+        """Unwind all threads; what they do meanwhile is not part of the run."""
         self.aborting = True
         self._at = -1
         self._limit = self._steps + 1000

@@ -1,4 +1,4 @@
-"""The choice of schedules, and their order."""
+"""Strategies: which schedules to run, and in which order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flow_testing.interleave.scheduler import Plan, Run, Task
 __all__ = ["BOUND_VARIABLE", "PCT", "Exhaustive", "Random", "Search", "Strategy", "bound"]
 
 BOUND_VARIABLE = "FLOW_INTERLEAVE_BOUND"
-"""The environment variable with the number of preemptions that tests try."""
+"""The environment variable that says how many preemptions tests try."""
 
 
 def bound(default: int = 2) -> int:
@@ -34,7 +34,7 @@ def bound(default: int = 2) -> int:
 
 
 class Search(Protocol):
-    """A search under way: makes plans, and learns from the runs."""
+    """A search for a failing schedule: it makes plans, and learns from the runs."""
 
     @abstractmethod
     def next(self) -> Plan | None:
@@ -43,7 +43,7 @@ class Search(Protocol):
 
     @abstractmethod
     def done(self, run: Run) -> None:
-        """Learn from the last run."""
+        """Learn from the run of the last plan."""
         ...
 
     @property
@@ -69,15 +69,16 @@ class Strategy(Protocol):
 class Exhaustive(Strategy):
     """All schedules with at most a number of preemptions, those with the fewest first.
 
-    The turn passes for free when the running thread blocks or ends; taking it from a thread that
-    could continue is a preemption. Most bugs need one or two (iterative context bounding: Musuvathi
-    and Qadeer, 2007).
+    A switch when the running thread blocks or ends costs nothing; a switch away from a thread that
+    could continue is a preemption. Most bugs need one or two preemptions (iterative context
+    bounding: Musuvathi and Qadeer, 2007).
 
     Args:
-        preemptions: the most in one run; None takes the result of `bound`, which is 2 by default.
-        prune: whether to leave out schedules whose outcome is that of another one: switches at
-            steps where threads do not conflict, and a preemption that the others do not use.
-            Without it there are many times more.
+        preemptions: the most preemptions in one run; None takes the result of `bound`, which is 2
+            by default.
+        prune: whether to leave out schedules whose outcome is that of another schedule: switches at
+            steps where threads do not conflict, and a preemption that the other threads do not use.
+            Without pruning, there are many times more schedules.
     """
 
     preemptions: int | None = None
@@ -141,15 +142,15 @@ class _ExhaustiveSearch:
 @final
 @dataclass(frozen=True, slots=True)
 class PCT(Strategy):
-    """Random priorities that change at few random steps.
+    """Random priorities of the threads, which change at a few random steps.
 
-    Finds a bug that needs `depth` ordered steps with a known probability in each run, however many
-    threads there are (Burckhardt, Kothari, Musuvathi and Nagarakatte, 2010).
+    If a bug needs `depth` steps in a certain order, each run finds it with a known probability,
+    however many threads there are (Burckhardt, Kothari, Musuvathi and Nagarakatte, 2010).
 
     Args:
-        depth: how many steps must come in a certain order; at least 1.
-        runs: how many to try.
-        seed: for the random numbers; the same seed, the same runs.
+        depth: how many steps have to come in a certain order; at least 1.
+        runs: how many runs to make.
+        seed: the seed of the random numbers; the same seed gives the same runs.
     """
 
     depth: int = 3
@@ -222,12 +223,12 @@ class _PCTSearch(_Sampling):
 @final
 @dataclass(frozen=True, slots=True)
 class Random(Strategy):
-    """Any ready thread, at each step.
+    """Any of the threads that are ready, at each step.
 
     Args:
-        runs: how many to try.
-        seed: for the random numbers; the same seed, the same runs.
-        switch: the probability of a switch where the running thread could continue, from 0 to 1.
+        runs: how many runs to make.
+        seed: the seed of the random numbers; the same seed gives the same runs.
+        switch: the probability of a switch when the running thread could continue, from 0 to 1.
     """
 
     runs: int = 1000

@@ -1,8 +1,8 @@
 """Finds the instructions of the code under test whose effects other threads can see.
 
-Each code object is decoded once, to a table of the offsets that matter; `sys.monitoring`
-forgets all others, so that they cost nothing. Calls are checked when they happen: only then the
-called method of a C container, and the container, are known.
+Each code object is decoded once, into a table of the offsets that matter; `sys.monitoring` is then
+switched off for all other offsets, so that they cost nothing. Calls are checked when they happen,
+because only then the method of a C container that is called, and the container, are known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GENERATED: Final = "<flow "
 """The prefix of the file names of generated loops."""
 
 _VOLATILE: Final = frozenset({"gi_running", "gi_suspended", "gi_frame", "cr_running", "ag_running"})
-"""Attributes of generators that change while they run."""
+"""The attributes of generators that change while a generator runs."""
 
 _CONTAINERS: Final[frozenset[type]] = frozenset(
     {list, dict, set, deque, bytearray, OrderedDict, defaultdict, Counter}
@@ -50,7 +50,7 @@ _RESUMES: Final = frozenset({"send", "throw", "close", "__next__"})
 _C_NAMES: Final = frozenset(
     name for kind in (*_CONTAINERS, GeneratorType) for name in dir(kind)
 ) | frozenset(dir(builtins))
-"""The names of relevant functions in C, as called other than by a local variable."""
+"""The names of relevant functions in C that are called other than by a local variable."""
 
 # The effect of an instruction on an unknown container; True if it writes.
 _ON_CONTAINERS: Final = {
@@ -88,7 +88,7 @@ def _monitoring() -> Any:  # Any: for the type checker of Python 3.11 there is n
 
 
 def check_supported() -> None:
-    """Refuse to run where `sys.monitoring` is missing.
+    """Raise an error if this Python has no `sys.monitoring`.
 
     Raises:
         InterleavingUnsupportedError: before Python 3.12.
@@ -105,10 +105,10 @@ class Tracer:
     """Calls the scheduler before each instruction under test that other threads can see.
 
     Args:
-        scheduler: gets the points.
+        scheduler: gets the points at which threads may be switched.
         files: the files under test.
-        exclude: the prefixes of file names to leave out, though they are in `files`.
-        entries: the functions of excluded files whose calls are steps all the same.
+        exclude: the prefixes of file names that are left out, even if they are in `files`.
+        entries: functions in excluded files whose calls nevertheless count as steps.
     """
 
     def __init__(
@@ -130,14 +130,14 @@ class Tracer:
         """Set when a thread of a run enters a function for the first time."""
 
     def under_test(self, code: CodeType) -> bool:
-        """Return whether `code` is traced."""
+        """Return whether the instructions in `code` are traced."""
         file = code.co_filename
         if code.co_name in self._entries.get(file, ()):
             return True
         return file in self._files or file.startswith(GENERATED)
 
     def decode(self, code: CodeType) -> dict[int, Point]:
-        """Return the offsets of `code` at which other threads can see the next effect."""
+        """Return the offsets in `code` at which other threads can see the effect that follows."""
         scheduler, names = self._scheduler, self._names
         points: dict[int, Point] = {}
         file = code.co_filename
@@ -209,7 +209,7 @@ class Tracer:
         monitoring.set_events(tool, events.PY_START)
 
     def stop(self) -> None:
-        """Trace no more, and leave no trace."""
+        """Stop tracing, and remove all that `start` has installed."""
         monitoring = _monitoring()
         tool, events = self._tool, monitoring.events
         monitoring.set_events(tool, 0)
@@ -297,10 +297,10 @@ class Tracer:
 
 
 def boring_calls(code: CodeType) -> frozenset[int]:
-    """Return the offsets of calls that cannot be of a function in C that works on a container.
+    """Return the offsets of calls that certainly do not call a function in C on a container.
 
-    The callee is found by following the stack from instruction to instruction. Where that is not
-    certain, the call is checked when it happens.
+    To find what is called, this follows the stack from instruction to instruction. If the result is
+    not certain, the call is checked when it happens.
     """
     found: set[int] = set()
     stack: list[str | None] = []
@@ -362,10 +362,10 @@ def _path(earlier: dis.Instruction | None, last: dis.Instruction | None) -> tupl
 
 
 def _may_be_container(tested: dis.Instruction | None, names: Names) -> bool:
-    """Return whether the object that `tested` pushes may be a shared container, tested by length.
+    """Return whether `tested` pushes what may be a shared container, tested for its length.
 
     A field that is stored again after construction holds a plain value, or a container that is
-    replaced as a whole: then the load itself is the step that others can see.
+    replaced as a whole. In both cases, the load itself is the step that other threads can see.
     """
     if tested is None:
         return False
