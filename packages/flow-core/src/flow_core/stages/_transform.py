@@ -488,9 +488,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         return self._add(BUFFER_UNTIL, predicate)
 
     def buffer_while(self, predicate: Callable[[T_co], object]) -> Flow[list[T_co]]:
-        """Lists of neighbours for which `predicate` is true.
-
-        Other items end a list and are left out.
+        """Lists of neighbours for which `predicate` is true; others end a list, and are left out.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 2, -1, -2, 3).buffer_while(lambda n: n > 0))

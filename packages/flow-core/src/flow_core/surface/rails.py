@@ -160,7 +160,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def buffer_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[list[T_co]]:
-        """Lists of neighbours for which `predicate` is true.
+        """Lists of neighbours for which `predicate` is true; others end a list, and are left out.
 
         In each rail; see `Flow.buffer_while`.
         """

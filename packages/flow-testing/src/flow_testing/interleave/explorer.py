@@ -221,7 +221,7 @@ def search(
     timeout_s: float = TIMEOUT_S,
     stuck_s: float = _STUCK_S,
 ) -> Report:
-    """Do as `explore`, but put a failure into the report and do not raise it."""
+    """As `explore`, but a failure is put into the report and not raised."""
     began = time.perf_counter()
     failed: Run | None = None
     schedules = steps = 0
