@@ -159,6 +159,6 @@ def _operator(name: str, backpressure: Backpressure, **facts: Any) -> OperatorSp
 
 
 def _source(name: str, backpressure: Backpressure, **facts: Any) -> SourceSpec:
-    """Return the record of a source; see `_operator`."""
+    """Return the record of a source function; see `_operator`."""
     facts = {"method": name, "backpressure": backpressure} | facts
     return SourceSpec.of(getattr(flow_ops, name), **facts)

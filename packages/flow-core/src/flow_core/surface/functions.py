@@ -68,9 +68,9 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
     >>> list(flow.amb(flow.never(), flow.just("b"), flow.just("c")))
     ['b']
 
-    Without flows it is empty.
+    Without flows the result is empty.
 
-    Demand: passed on to all, and from then on to the first one alone.
+    Demand: passed on to all flows until one is the first, then to that one alone.
     Thread: that of the first one. Fusion: none.
     Errors: those of the first one.
 
@@ -177,16 +177,16 @@ def combine_latest(
     >>> list(flow.combine_latest(flow.just(1, 2), flow.just("a", "b")))
     [(2, 'a'), (2, 'b')]
 
-    Nothing comes until each flow has given an item. It completes when all flows have, or as soon as
-    one completes without an item. Without flows it is empty.
+    Nothing comes until each flow has given an item. The result completes when all flows have, or as
+    soon as one completes without an item. Without flows the result is empty.
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
     many of it were delivered. Combinations that are not requested yet wait, in the order in which
     they arose.
-    Thread: that of the source whose item it is; what had to wait comes on whichever thread is at
-    work.
+    Thread: that of the source whose item it is; a combination that had to wait comes on whichever
+    thread is at work.
     Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
-    them. The end comes as soon as the last combination was polled. It asks its sources for no
+    them. The end comes as soon as the last combination was polled. The sources are not asked for
     fusion.
     Errors: the first one cancels the others, and overtakes what waits.
 
@@ -218,19 +218,20 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
     >>> list(flow.concat(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
-    It is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
+    This is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
 
-    Demand: exact; the next flow gets the demand that a flow has not used. A flow is subscribed when
-    the one before has ended, even without demand.
+    Demand: exact; the next flow gets the demand that the one before has not used. A flow is
+    subscribed when the one before has ended, even without demand.
     Thread: each flow's own. A flow that is an iterator or a function runs where the one before has
     ended, or where it was requested. Iteration: one loop over all.
-    Fusion: none. A chain of them is flattened when it is assembled, so its length costs nothing.
+    Fusion: none. A chain of concatenations is flattened when it is assembled, so its length costs
+    nothing.
     Errors: the first one ends the flow, and the flows after it are not started.
 
     Args:
         sources: the flows to concatenate.
-        delay_error: whether the other flows follow a flow that fails; its error comes at the end,
-            several as an ExceptionGroup.
+        delay_error: whether the other flows still follow when a flow fails; its error comes at the
+            end, several errors as an ExceptionGroup.
 
     Raises:
         TypeError: if one of `sources` is not a publisher.
@@ -294,8 +295,8 @@ def fork_join(*sources: Publisher[Any]) -> Flow[Any]:
     >>> list(flow.fork_join(flow.range(5), flow.just("a", "b")))
     [(4, 'b')]
 
-    It is empty as soon as one of the flows completes without an item; the others are cancelled
-    then. Without flows it is empty.
+    As soon as one of the flows completes without an item, the result completes, empty, and the
+    other flows are cancelled. Without flows the result is empty.
 
     Demand: everything is requested of the sources, as soon as they are subscribed; only the last
     item of each is kept. The tuple waits for demand.
@@ -419,19 +420,19 @@ def merge(
     >>> list(flow.merge(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
-    Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
+    Demand: exact; `prefetch` items are requested of each source, and 75 % of them again whenever as
     many were taken. Items that wait come in the order in which they arrived.
     Thread: items come on the threads of the sources, one at a time; an item that waited for demand,
-    or while another one was sent, comes on whichever thread is at work.
+    or while another item was sent, comes on whichever thread is at work.
     Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
     or a function is called instead of subscribed to. Merges within merges, with the same options,
-    are flattened, so that their depth costs nothing. Flows on one cluster are united there.
+    are flattened: their depth costs nothing. Flows on one cluster are united there.
     Errors: the first one cancels the others, and overtakes what waits.
 
     Args:
         sources: flows to merge, subscribed in this order; or one iterable of flows, which is asked
             for the next flow only when that can run.
-        concurrency: how many of them run at a time; the others follow as these complete.
+        concurrency: how many of the flows run at a time; the others follow as these complete.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all sources have ended; several are raised as an
             ExceptionGroup.
@@ -527,27 +528,28 @@ def ordered_merge(
     ['b', 'C', 'A']
 
     An item is sent when each flow has an item waiting or has ended, and no waiting item is less. Of
-    equal items, that of the earlier flow comes first. If a flow is not sorted, its items still keep
-    their order, and none is lost. Comparing costs O(log n) for each item of n flows. Without flows
-    it is empty.
+    equal items, the one of the earlier flow comes first. If a flow is not sorted, its items still
+    keep their order, and none is lost. Comparing costs O(log n) for each item of n flows. Without
+    flows the result is empty.
 
     Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
     whenever as many were taken. Without demand no item is taken.
     Thread: that of the source whose item was missing, or of the requester. With an `executor`
     everything downstream runs there, as behind `observe_on`: items, the end, and errors. Sources
-    keep their threads, but are requested from there. A task is submitted when there is something to
-    do and no task is pending. Cancel removes a task that has not begun, and does not interrupt a
-    downstream that blocks: no further item follows. If the executor refuses a task, or drops it,
-    the RejectedExecutionError comes on the thread that signalled.
+    keep their threads, but the requests to them are made on the executor. A task is submitted when
+    there is something to do and no task is pending. A cancel removes a task that has not begun. It
+    does not interrupt a downstream that blocks, but no further item follows. If the executor
+    refuses a task, or drops it, the RejectedExecutionError comes on the thread that signalled.
     Fusion: sources with SYNC or ASYNC are polled. Those that call functions of the user, or are
-    asynchronous, learn that this may be on another thread.
+    asynchronous, learn that they may be polled on another thread.
     Errors: the first one cancels the other flows, and overtakes what waits.
 
     Args:
         sources: sorted flows, smallest item first. They are subscribed in this order.
         key: returns the value by which an item is compared, called once for each item; values are
             compared by ``<`` alone.
-        executor: runs the merge; see `observe_on`. None for the threads that the items come on.
+        executor: runs the merge; see `observe_on`. With None, the merge runs on the threads that
+            the items come on.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all flows have ended; several are raised as an
             ExceptionGroup.
@@ -576,7 +578,7 @@ def sequence_equal(
     equals: Callable[[T, U], object] | None = None,
     prefetch: int = 128,
 ) -> Flow[bool]:
-    """One item: True if both flows give the same items and then complete, else False.
+    """Give one item: True if both flows give the same items and then complete, else False.
 
     >>> import flow_core as flow
     >>> flow.sequence_equal(flow.range(3), flow.just(0, 1, 2)).single()
@@ -584,12 +586,12 @@ def sequence_equal(
     >>> flow.sequence_equal(flow.just("a"), flow.just("A"), key=str.lower).single()
     True
 
-    The result comes with the first difference, and cancels both flows.
+    The result comes as soon as the flows differ; both are cancelled then.
 
     Demand: `prefetch` items are requested of each flow, and 75 % of that again whenever as many
     were compared. Without demand nothing is compared.
     Thread: that of the flow whose item was missing, or of the requester.
-    Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
+    Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that it may be polled on
     another thread.
     Errors: the first one cancels the other flow, and overtakes what waits.
 
@@ -730,18 +732,18 @@ def zip(*sources: Publisher[Any], prefetch: int = 128, delay_error: bool = False
     >>> list(flow.zip(flow.range(9), flow.just("a", "b")).starmap(lambda n, letter: letter * n))
     ['', 'b']
 
-    It completes as soon as one of the flows has ended and its last item was used; the others are
-    cancelled then. Without flows it is empty.
+    The result completes as soon as one of the flows has ended and its last item was used; the
+    others are cancelled then. Without flows the result is empty.
 
     Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
     whenever as many were used. Without demand no item is taken.
     Thread: that of the source whose item was the last one missing, or of the requester. Iteration:
-    when all sources are synchronous iterables, they are iterated over side by side, in the one loop
-    that ``for`` or the subscription compiles them into with the stages that follow. There, a cancel
-    from another thread takes effect between two rows.
+    when all sources are synchronous iterables, they are iterated over side by side, in one loop,
+    which ``for`` or the subscription compiles from them and the stages that follow. In such a loop,
+    a cancel from another thread takes effect between two rows.
     Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
-    Otherwise sources with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
-    another thread.
+    Otherwise sources with SYNC or ASYNC are polled; an asynchronous one learns that it may be
+    polled on another thread.
     Errors: the first one cancels the other flows and overtakes the items that wait, except that an
     iterable fails after its items. An item without a partner is dropped.
 

@@ -58,9 +58,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.never().amb(flow.just("b"), flow.just("c")))
         ['b']
 
-        Without flows it is empty.
+        Without flows the result is empty.
 
-        Demand: passed on to all, and from then on to the first one alone.
+        Demand: passed on to all flows until one is the first, then to that one alone.
         Thread: that of the first one. Fusion: none.
         Errors: those of the first one.
 
@@ -85,7 +85,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat`.
 
-        Demand: exact, of `other`. The first request runs this flow to its end, if it needs one.
+        Demand: exact, for the items of `other`. The first request runs this flow to its end, if this
+        flow needs a request.
         Thread, fusion: as with `concat`.
         Errors: if this flow fails, `other` is not started.
 
@@ -93,7 +94,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             other: the flow that follows.
 
         Raises:
-            TypeError: if it is not a publisher.
+            TypeError: if `other` is not a publisher.
 
         Executed by flow-ops: `flow_ops.and_then`.
         """
@@ -475,16 +476,16 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.just(1, 2).combine_latest(flow.just("a", "b")))
         [(2, 'a'), (2, 'b')]
 
-        Nothing comes until each flow has given an item. It completes when all flows have, or as soon as
-        one completes without an item.
+        Nothing comes until each flow has given an item. The result completes when all flows have, or as
+        soon as one completes without an item. Without flows the result is empty.
 
         Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
         many of it were delivered. Combinations that are not requested yet wait, in the order in which
         they arose.
-        Thread: that of the source whose item it is; what had to wait comes on whichever thread is at
-        work.
+        Thread: that of the source whose item it is; a combination that had to wait comes on whichever
+        thread is at work.
         Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
-        them. The end comes as soon as the last combination was polled. It asks its sources for no
+        them. The end comes as soon as the last combination was polled. The sources are not asked for
         fusion.
         Errors: the first one cancels the others, and overtakes what waits.
 
@@ -518,19 +519,20 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(2).concat(flow.just("a")))
         [0, 1, 'a']
 
-        It is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
+        This is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
 
-        Demand: exact; the next flow gets the demand that a flow has not used. A flow is subscribed when
-        the one before has ended, even without demand.
+        Demand: exact; the next flow gets the demand that the one before has not used. A flow is
+        subscribed when the one before has ended, even without demand.
         Thread: each flow's own. A flow that is an iterator or a function runs where the one before has
         ended, or where it was requested. Iteration: one loop over all.
-        Fusion: none. A chain of them is flattened when it is assembled, so its length costs nothing.
+        Fusion: none. A chain of concatenations is flattened when it is assembled, so its length costs
+        nothing.
         Errors: the first one ends the flow, and the flows after it are not started.
 
         Args:
             others: the flows to concatenate.
-            delay_error: whether the other flows follow a flow that fails; its error comes at the end,
-                several as an ExceptionGroup.
+            delay_error: whether the other flows still follow when a flow fails; its error comes at the
+                end, several errors as an ExceptionGroup.
 
         Raises:
             TypeError: if one of `others` is not a publisher.
@@ -552,8 +554,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             prefetch: flows to request ahead of an upstream that pushes, and the most that wait.
-            delay_error: whether the other flows follow one that fails; its error comes at the end,
-                several as an ExceptionGroup.
+            delay_error: whether the other flows still follow when a flow fails; its error comes at the
+                end, several errors as an ExceptionGroup.
 
         Raises:
             TypeError: if `prefetch` is not an int.
@@ -578,17 +580,18 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).concat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
         [(1, 0), (2, 0), (2, 1)]
 
-        Demand: exact; the next inner flow gets the demand that one has not used. Without demand the
-        mapper is not called and no inner flow is started. `prefetch` items are requested of an upstream
-        that pushes, and 75 % of that again whenever as many were mapped.
-        Thread: the mapper runs where the inner flow before has ended, or where the request came when
-        there was none. An inner flow whose source is an iterator or a function runs right there, in the
-        operator's own loop; any other is subscribed to, and its items keep its thread. Iteration: over
-        a synchronous upstream ``for`` makes one loop of all, in its own thread. It waits there for an
-        inner flow that is asynchronous.
-        Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one learns that this may be on
-        another thread, so that its user code stays where it is. If the upstream is a constant or a
-        function, there is no operator at all: the subscription goes to the mapped flow.
+        Demand: exact; the next inner flow gets the demand that the one before has not used. Without
+        demand the mapper is not called and no inner flow is started. `prefetch` items are requested of
+        an upstream that pushes, and 75 % of that again whenever as many were mapped.
+        Thread: the mapper runs where the previous inner flow has ended; if the mapper had to wait for
+        demand, where the request came. An inner flow whose source is an iterator or a function runs
+        right there, in the operator's own loop; any other is subscribed to, and its items keep its
+        thread. Iteration: over a synchronous upstream, ``for`` makes one loop of all flows, in its own
+        thread, where it waits for an inner flow that is asynchronous.
+        Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one learns that it may be
+        polled on another thread: then it still runs the user's code on its own thread. If the upstream
+        is a constant or a function, there is no operator at all: the subscription goes to the mapped
+        flow.
         Errors: an error of the upstream comes in its place, after the inner flows of the items before
         it.
 
@@ -596,9 +599,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             mapper: called with an item, when it is that item's turn; returns a flow, not None.
             prefetch: items to request of an upstream that pushes, and the most that wait for their
                 turn.
-            delay_error: whether the other flows follow an inner flow that fails; its error comes at the
-                end, several as an ExceptionGroup. Otherwise it ends the flow at once. An error of the
-                mapper itself or of the upstream ends the flow, with the errors that were delayed.
+            delay_error: whether the other inner flows still follow when one fails; its error comes at
+                the end, several errors as an ExceptionGroup. Otherwise the error ends the flow at once.
+                An error of the mapper itself or of the upstream ends the flow, with the errors that
+                were delayed.
 
         Returns:
             A flow that fails with NoneItemError if the mapper gives None, and
@@ -625,7 +629,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[R]:
-        """Each item becomes a flow; they run at once, but all of one come before those of the next.
+        """Each item becomes a flow.
+
+        They run at once, but all items of one come before those of the next.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).concat_map_eager(lambda n: flow.range(n).map(lambda m: (n, m))))
@@ -634,14 +640,15 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         The result is that of `concat_map`, sooner. Other libraries call it flat_map_sequential.
 
         Demand: exact. `concurrency` items are requested of the upstream, and one more for each inner
-        flow whose items were all sent; `prefetch` items of each inner flow, which wait for its turn,
-        and 75 % of that again whenever as many were taken.
+        flow whose items were all sent; `prefetch` items are requested of each inner flow, and wait for
+        its turn; 75 % of them are requested again whenever as many were taken.
         Thread: the mapper runs where the upstream's item comes. Items come on the thread of the inner
         flow whose turn it is, or on whichever thread is at work.
         Fusion: an inner flow with SYNC or ASYNC is polled when it is its turn, so a synchronous one
-        runs no earlier; it learns that this may be on another thread. An inner flow that is a constant
-        or a function is called where the mapper runs, and not subscribed to. If the upstream is one,
-        there is no operator at all: the subscription goes to the mapped flow.
+        runs no earlier; it learns that it may be polled on another thread. An inner flow that is a
+        constant or a function is called where the mapper runs, and not subscribed to. If the upstream
+        is a constant or a function, there is no operator at all: the subscription goes to the mapped
+        flow.
         Errors: the first one cancels everything else, and overtakes the items that wait.
 
         Args:
@@ -649,9 +656,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             concurrency: how many inner flows are subscribed at a time, including the one whose turn it
                 is, and those that have ended before their turn.
             prefetch: items to request of each inner flow ahead, and the most of each that wait.
-            delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
-                have ended; several are raised as an ExceptionGroup. An upstream whose item cannot be
-                mapped is cancelled.
+            delay_error: whether errors (also those of the upstream and of the mapper) come when all
+                inner flows have ended; several are raised as an ExceptionGroup. An upstream whose item
+                cannot be mapped is cancelled.
 
         Returns:
             A flow that fails with NoneItemError if the mapper gives None, and
@@ -800,13 +807,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[T_co]:
-        """Each item when the flow that `mapper` returns for it has completed.
+        """Each item, once the flow that `mapper` returns for it has completed.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").delay_until(lambda _: flow.range(3)))
         ['a', 'b']
 
-        The items of these flows are dropped. One item at a time, in order.
+        The items of these flows are dropped. The operator handles one item at a time, in order.
 
         Demand, thread and fusion are those of `concat_map`; a flow is asked for all of its items.
         Errors: those of the flows, and those that `mapper` raises. The item of a flow that fails is
@@ -816,7 +823,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             mapper: called with an item; returns a flow, not None.
             prefetch: items to request of an upstream that pushes, and the most that wait.
             delay_error: whether the other items follow when one of these flows has failed; its error
-                comes at the end, then.
+                comes at the end.
 
         Returns:
             A flow that fails with NoneItemError if `mapper` gives None.
@@ -943,7 +950,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def exhaust_map(
         self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> Flow[R]:
-        """Each item becomes a flow, except items that come while such a flow runs: they are dropped.
+        """Each item becomes a flow; items that come while such a flow runs are dropped.
 
         >>> import flow_core as flow
         >>> from flow_testing import TestSubscriber, VirtualClock
@@ -956,11 +963,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [0, 3]
 
-        It suits a click that starts something: a second click changes nothing while it runs. `flat_map`
-        would run both at once, `switch_map` only the second, `concat_map` one after the other.
+        It suits a click that starts something: while that runs, a second click changes nothing. For two
+        clicks, `flat_map` would run both flows at once, `concat_map` one after the other, and
+        `switch_map` would cancel the first one for the second.
 
-        Demand: everything is requested of the upstream, and 128 items ahead of an inner flow, which
-        counts as running while its items wait.
+        Demand: everything is requested of the upstream, and 128 items ahead of an inner flow. An inner
+        flow counts as running while its items wait.
         Thread: the mapper runs where the upstream's item comes. Fusion: none.
         Errors: the first one cancels everything else. Items that are dropped go to the dropped-items
         hook.
@@ -968,7 +976,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             mapper: called with an item; returns a flow, or anything that `flow_core.from_` converts;
                 not None.
-            delay_error: whether an error comes when the other flow has ended.
+            delay_error: whether an error of the upstream or of the inner flow comes only when the other
+                one has ended.
 
         Raises:
             TypeError: if `mapper` cannot be called.
@@ -997,23 +1006,25 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> print(*flow.just("a").expand(below, depth_first=True))
         a b d e c f
 
-        Breadth first, the items of the upstream come first, then those of their flows, in order, one
-        flow at a time. Depth first, an item is followed by all its descendants; then the next item is
-        requested of the flow that it came from, which has been waiting.
+        Breadth first, the items of the upstream come first, then the items of the flows that `mapper`
+        returns for these, in order, one flow at a time. Depth first, an item is followed by all its
+        descendants; then the next item is requested of the flow that it came from, which has been
+        waiting.
 
         Demand: exact. Breadth first, a flow is asked for as many items as the downstream wants, and the
-        next one starts when it has ended; depth first, one item is requested of each flow that waits,
-        and without demand the mapper is not called. Memory: breadth first, each item waits until its
-        flow's turn comes: these are the items of a whole level, at most `capacity`. Depth first, each
+        next flow starts when this one has ended; depth first, one item is requested of each flow that
+        waits, and without demand the mapper is not called. Memory: breadth first, each item waits until
+        it is expanded: that is a whole level of the tree, at most `capacity` items. Depth first, each
         level has one flow that waits, and at most `capacity` levels are entered. More than that ends
         the flow with MissingBackpressureError: a tree cannot be slowed down.
-        Thread: the mapper runs where the flow before has ended, where its item came, or where the
+        Thread: the mapper runs where the previous flow has ended, where the item came, or where the
         request came. Items keep the thread of their flow.
-        Fusion: depth first, a flow with SYNC or ASYNC is polled; breadth first, as `concat`.
+        Fusion: depth first, a flow with SYNC or ASYNC is polled; breadth first, fusion is that of
+        `concat`.
         Errors: the first one ends the flow.
 
         Args:
-            mapper: returns a flow for each item, an empty one for a leaf; not None.
+            mapper: returns a flow for each item, an empty flow for a leaf; not None.
             depth_first: whether the descendants of an item come before its siblings.
             capacity: how many items may wait to be expanded; depth first, how many levels the tree may
                 have.
@@ -1044,8 +1055,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(4).filter_when(lambda n: flow.just(n % 2 == 1)))
         [1, 3]
 
-        An item whose flow is empty is dropped. One item at a time, in order; a flow is cancelled after
-        its first item.
+        An item whose flow is empty is dropped. The operator handles one item at a time, in order; a
+        flow is cancelled after its first item.
 
         Demand, thread and fusion are those of `concat_map`.
         Errors: those of the flows, and those that `predicate` raises.
@@ -1054,7 +1065,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             predicate: called with an item; returns a flow, not None.
             prefetch: items to request of an upstream that pushes, and the most that wait.
             delay_error: whether the other items follow when one of these flows has failed; its error
-                comes at the end, then.
+                comes at the end.
 
         Returns:
             A flow that fails with NoneItemError if `predicate` gives None.
@@ -1087,25 +1098,26 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [(1, 0), (2, 0), (2, 1)]
 
         Demand: exact. `concurrency` items are requested of the upstream, and one more for each inner
-        flow that has ended; for those that ended as soon as they were subscribed to, at 75 %.
-        `prefetch` items of each inner flow, and 75 % of that again whenever as many were taken. Items
-        that wait for demand come in the order in which they arrived. Iteration over synchronous flows
-        takes items one by one.
-        Thread: the mapper runs where the upstream's item comes; no other thread waits for it. Items
-        come on the threads of the inner flows, one at a time; an item that waited for demand, or while
-        another thread's item was sent, comes on whichever thread is at work.
-        Fusion: none: an inner flow that is an iterator which blocks would stop the others. One that is
-        a constant or a function is called where the mapper runs, and not subscribed to. If the upstream
-        is one, there is no operator at all: the subscription goes to the mapped flow.
+        flow that has ended; for those that ended as soon as they were subscribed to, the requests are
+        made together, at 75 % of `concurrency`. `prefetch` items are requested of each inner flow, and
+        75 % of that again whenever as many were taken. Items that wait for demand come in the order in
+        which they arrived. Iteration over synchronous flows takes items one by one.
+        Thread: the mapper runs where the upstream's item comes; no other thread waits for the mapper.
+        Items come on the threads of the inner flows, one at a time; an item that waited for demand, or
+        while another thread's item was sent, comes on whichever thread is at work.
+        Fusion: none: an inner flow whose iterator blocks would stop the others. An inner flow that is a
+        constant or a function is called where the mapper runs, and not subscribed to. If the upstream
+        is a constant or a function, there is no operator at all: the subscription goes to the mapped
+        flow.
         Errors: the first one cancels everything else, and overtakes the items that wait.
 
         Args:
             mapper: called with an item; returns a flow, not None.
             concurrency: how many inner flows run at a time.
             prefetch: items to request of each inner flow ahead, and the most of each that wait.
-            delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
-                have ended; several are raised as an ExceptionGroup. An upstream whose item cannot be
-                mapped is cancelled.
+            delay_error: whether errors (also those of the upstream and of the mapper) come when all
+                inner flows have ended; several are raised as an ExceptionGroup. An upstream whose item
+                cannot be mapped is cancelled.
 
         Returns:
             A flow that fails with NoneItemError if the mapper gives None, and
@@ -1174,8 +1186,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(5).fork_join(flow.just("a", "b")))
         [(4, 'b')]
 
-        It is empty as soon as one of the flows completes without an item; the others are cancelled
-        then.
+        As soon as one of the flows completes without an item, the result completes, empty, and the
+        other flows are cancelled. Without flows the result is empty.
 
         Demand: everything is requested of the sources, as soon as they are subscribed; only the last
         item of each is kept. The tuple waits for demand.
@@ -1538,8 +1550,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(4).map_when(lambda n: flow.range(n, 2 * n).map(lambda m: (n, m))))
         [(1, 1), (2, 2), (3, 3)]
 
-        An item whose flow is empty is dropped. One item at a time, in order; a flow is cancelled after
-        its first item.
+        An item whose flow is empty is dropped. The operator handles one item at a time, in order; a
+        flow is cancelled after its first item.
 
         Demand, thread and fusion are those of `concat_map`.
         Errors: those of the flows, and those that `mapper` raises.
@@ -1548,7 +1560,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             mapper: called with an item; returns a flow, not None.
             prefetch: items to request of an upstream that pushes, and the most that wait.
             delay_error: whether the other items follow when one of these flows has failed; its error
-                comes at the end, then.
+                comes at the end.
 
         Returns:
             A flow that fails with NoneItemError if `mapper` gives None.
@@ -1579,19 +1591,19 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(2).merge(flow.just("a")))
         [0, 1, 'a']
 
-        Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
+        Demand: exact; `prefetch` items are requested of each source, and 75 % of them again whenever as
         many were taken. Items that wait come in the order in which they arrived.
         Thread: items come on the threads of the sources, one at a time; an item that waited for demand,
-        or while another one was sent, comes on whichever thread is at work.
+        or while another item was sent, comes on whichever thread is at work.
         Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
         or a function is called instead of subscribed to. Merges within merges, with the same options,
-        are flattened, so that their depth costs nothing. Flows on one cluster are united there.
+        are flattened: their depth costs nothing. Flows on one cluster are united there.
         Errors: the first one cancels the others, and overtakes what waits.
 
         Args:
             others: flows to merge, subscribed in this order; or one iterable of flows, which is asked
                 for the next flow only when that can run.
-            concurrency: how many of them run at a time; the others follow as these complete.
+            concurrency: how many of the flows run at a time; the others follow as these complete.
             prefetch: items to request of each ahead, and the most of each that wait.
             delay_error: whether errors come when all sources have ended; several are raised as an
                 ExceptionGroup.
@@ -1627,8 +1639,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             concurrency: how many of the flows run at a time; with 1, one runs after the other.
-            prefetch: items to request of each ahead, and the most of each that wait.
-            delay_error: whether errors come when all have ended; several are raised as an
+            prefetch: items to request of each flow ahead, and the most of each that wait.
+            delay_error: whether errors come when all flows have ended; several are raised as an
                 ExceptionGroup.
 
         Raises:
@@ -1884,7 +1896,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         fallback: Publisher[D] | Callable[[BaseException], Publisher[D]],
         when: ErrorFilter = Exception,
     ) -> Flow[T_co | D]:
-        """The items of this flow, and if it fails, those of another one instead of the error.
+        """The items of this flow, and if it fails, those of another flow instead of the error.
 
         >>> import flow_core as flow
         >>> shares = flow.just(2, 1, 0).map(lambda n: 4 // n)
@@ -1898,15 +1910,16 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Demand: exact; the other flow gets the demand that was not used.
         Thread: that of the flow whose items they are; the function runs where the failure came.
         Fusion: none.
-        Errors: those that `when` lets pass, those of the other flow, and an error of the function,
-        whose context is the failure.
+        Errors: those of this flow that `when` does not select, those of the other flow, and an error of
+        the function, whose context is the failure.
 
         Args:
-            fallback: the flow that follows; or a function that makes it from the error.
-            when: selects the errors to handle; others pass.
+            fallback: the flow that follows; or a function that makes that flow from the error.
+            when: selects the errors to handle; other errors pass.
 
         Raises:
-            TypeError: if `fallback` is neither, or `when` is not a filter of errors.
+            TypeError: if `fallback` is neither a flow nor a function, or `when` is not a filter of
+                errors.
 
         Executed by flow-ops: `flow_ops.on_error_resume`.
         """
@@ -2008,27 +2021,28 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         ['b', 'C', 'A']
 
         An item is sent when each flow has an item waiting or has ended, and no waiting item is less. Of
-        equal items, that of the earlier flow comes first. If a flow is not sorted, its items still keep
-        their order, and none is lost. Comparing costs O(log n) for each item of n flows. Without flows
-        it is empty.
+        equal items, the one of the earlier flow comes first. If a flow is not sorted, its items still
+        keep their order, and none is lost. Comparing costs O(log n) for each item of n flows. Without
+        flows the result is empty.
 
         Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
         whenever as many were taken. Without demand no item is taken.
         Thread: that of the source whose item was missing, or of the requester. With an `executor`
         everything downstream runs there, as behind `observe_on`: items, the end, and errors. Sources
-        keep their threads, but are requested from there. A task is submitted when there is something to
-        do and no task is pending. Cancel removes a task that has not begun, and does not interrupt a
-        downstream that blocks: no further item follows. If the executor refuses a task, or drops it,
-        the RejectedExecutionError comes on the thread that signalled.
+        keep their threads, but the requests to them are made on the executor. A task is submitted when
+        there is something to do and no task is pending. A cancel removes a task that has not begun. It
+        does not interrupt a downstream that blocks, but no further item follows. If the executor
+        refuses a task, or drops it, the RejectedExecutionError comes on the thread that signalled.
         Fusion: sources with SYNC or ASYNC are polled. Those that call functions of the user, or are
-        asynchronous, learn that this may be on another thread.
+        asynchronous, learn that they may be polled on another thread.
         Errors: the first one cancels the other flows, and overtakes what waits.
 
         Args:
             others: sorted flows, smallest item first. They are subscribed in this order.
             key: returns the value by which an item is compared, called once for each item; values are
                 compared by ``<`` alone.
-            executor: runs the merge; see `observe_on`. None for the threads that the items come on.
+            executor: runs the merge; see `observe_on`. With None, the merge runs on the threads that
+                the items come on.
             prefetch: items to request of each ahead, and the most of each that wait.
             delay_error: whether errors come when all flows have ended; several are raised as an
                 ExceptionGroup.
@@ -2169,7 +2183,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.demand.rebatch_requests:rebatch_requests", prefetch)
 
     def repeat(self, times: int | None = None) -> Flow[T_co]:
-        """The flow `times` times, one run after the other.
+        """Run the flow `times` times, one run after the other.
 
         >>> import flow_core as flow
         >>> list(flow.range(2).repeat(3))
@@ -2177,8 +2191,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(2).repeat().take(5))
         [0, 1, 0, 1, 0]
 
-        Demand: exact; the next run gets the demand that a run has not used. The flow is subscribed
-        again at once, even without demand.
+        Demand: exact; the next run gets the demand that the one before has not used. The flow is
+        subscribed again at once, even without demand.
         Thread, iteration, fusion: as with `concat`, which it is built on.
         Errors: an error ends the flow.
 
@@ -2195,15 +2209,15 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.sequence.repeat:repeat", times)
 
     def repeat_until(self, stop: Callable[[], object]) -> Flow[T_co]:
-        """The flow again and again, until `stop()` returns true after it has completed.
+        """Run the flow again and again, until `stop()` returns true after it has completed.
 
         >>> import flow_core as flow
         >>> left = [1, 2]
         >>> list(flow.just("a").repeat_until(lambda: not left or not left.pop()))
         ['a', 'a', 'a']
 
-        Demand: exact; the next run gets the demand that a run has not used. The flow is subscribed
-        again at once, even without demand.
+        Demand: exact; the next run gets the demand that the one before has not used. The flow is
+        subscribed again at once, even without demand.
         Thread: the upstream's; `stop` is called where a run has ended. Fusion: none.
         Errors: an error ends the flow, and so does an error of `stop`.
 
@@ -2218,21 +2232,21 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.sequence.repeat:repeat_until", stop)
 
     def repeat_when(self, handler: Callable[[Flow[int]], Publisher[object]]) -> Flow[T_co]:
-        """The flow again, for each item of another flow.
+        """Run the flow again for each item of another flow.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").repeat_when(lambda runs: runs.take(3)))
         ['a', 'b', 'a', 'b', 'a', 'b']
 
         For each subscriber, `handler` gets a flow with an item for each run that has completed: the
-        number of items of that run. It returns the other flow, each item of which starts the next run.
-        When the other flow ends, this flow does so, too, at once, even during a run: with ``take(3)``
-        the third item is the last, and no run follows it.
+        number of items of that run. `handler` returns the other flow, each item of which starts the
+        next run. When the other flow ends, this flow ends, too, at once, even during a run: with
+        ``take(3)`` the third item is the last, and no run follows it.
 
-        Demand: exact; the next run gets the demand that a run has not used. One item is requested of
-        the other flow for each run.
+        Demand: exact; the next run gets the demand that the one before has not used. One item is
+        requested of the other flow for each run.
         Thread: the upstream's; a run begins where the other flow gives its item. Fusion: none.
-        Errors: an error ends the flow, also one of the other flow or of `handler`.
+        Errors: an error ends the flow; so does an error of the other flow or of `handler`.
 
         Args:
             handler: called once per subscriber, when it subscribes; its result need not use its
@@ -2262,17 +2276,19 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         The whole flow begins again. `map_concurrent` has a ``retry`` for each of its items.
 
-        Demand: exact; the next attempt gets the demand that one has not used. The flow is subscribed
-        again even without demand.
-        Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's.
+        Demand: exact; the next attempt gets the demand that the one before has not used. The flow is
+        subscribed again even without demand.
+        Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's
+        thread.
         Fusion: none.
         Errors: the last one, when no attempt is left, or `when` does not select it.
 
         Args:
-            times: how often to try again after the first failure; None for any number, or for the
-                number of a Backoff.
-            backoff: how long to wait before an attempt: the time in seconds before the first one, from
-                which it grows as that of a `Backoff` does; or a `Backoff`. None to try again at once.
+            times: how often to try again after the first failure; None for any number of times, or for
+                the number that the Backoff has.
+            backoff: how long to wait before an attempt: the time in seconds before the first attempt,
+                from which the time grows as that of a `Backoff` does; or a `Backoff`. None to try again
+                at once.
             when: selects the errors after which to try again: a class, a tuple of classes, or a
                 function that returns something true.
 
@@ -2305,15 +2321,15 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> subscriber.error
         RetryExhaustedError("retries exhausted: 2 of 2; the last failure: ZeroDivisionError('...')")
 
-        A `Backoff` says how long to wait. A handler gets, for each subscriber, the flow of the errors,
+        A `Backoff` says how long to wait. For each subscriber, a handler gets the flow of the errors,
         and returns another flow, each item of which starts the next attempt. When the other flow ends,
-        this flow does so, too, at once, even during an attempt: with ``errors.take(3)`` the third item
-        is the last, and no attempt follows it.
+        this flow ends, too, at once, even during an attempt: with ``errors.take(3)`` the third item is
+        the last, and no attempt follows it.
 
-        Demand: exact; the next attempt gets the demand that one has not used. One item is requested of
-        the other flow for each attempt.
-        Thread: the upstream's; an attempt begins on the clock's, or where the other flow gives its
-        item. Fusion: none.
+        Demand: exact; the next attempt gets the demand that the one before has not used. One item is
+        requested of the other flow for each attempt.
+        Thread: the upstream's; an attempt begins on the clock's thread, or where the other flow gives
+        its item. Fusion: none.
         Errors: those that a Backoff does not retry; `RetryExhaustedError`; those of the other flow and
         of the handler.
 
@@ -2323,7 +2339,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 the last one is kept.
 
         Raises:
-            TypeError: if `handler` is neither.
+            TypeError: if `handler` is neither a Backoff nor a function.
 
         Executed by flow-ops: `flow_ops.retry_when`.
         """
@@ -2380,7 +2396,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         equals: Callable[[T_co, U], object] | None = None,
         prefetch: int = 128,
     ) -> Flow[bool]:
-        """One item: True if both flows give the same items and then complete, else False.
+        """Give one item: True if both flows give the same items and then complete, else False.
 
         >>> import flow_core as flow
         >>> flow.range(3).sequence_equal(flow.just(0, 1, 2)).single()
@@ -2388,12 +2404,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> flow.just("a").sequence_equal(flow.just("A"), key=str.lower).single()
         True
 
-        The result comes with the first difference, and cancels both flows.
+        The result comes as soon as the flows differ; both are cancelled then.
 
         Demand: `prefetch` items are requested of each flow, and 75 % of that again whenever as many
         were compared. Without demand nothing is compared.
         Thread: that of the flow whose item was missing, or of the requester.
-        Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
+        Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that it may be polled on
         another thread.
         Errors: the first one cancels the other flow, and overtakes what waits.
 
@@ -2527,7 +2543,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.time.skip:skip_last_with_time", duration, clock=clock)
 
     def skip_until_other(self, other: Publisher[object]) -> Flow[T_co]:
-        """The items that come after `other` has given its first one; those before are dropped.
+        """The items that come after `other` has given its first one; earlier items are dropped.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).skip_until_other(flow.just("go")))
@@ -2536,7 +2552,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         If `other` completes without an item, no item comes at all, only the end.
 
         Demand: passed on; a dropped item is requested again. One item is requested of `other`, which is
-        subscribed first, and cancelled when it has come.
+        subscribed first, and cancelled when its item has come.
         Thread: that of the upstream. Fusion: none.
         Errors: those of both flows; each cancels the other.
 
@@ -2601,7 +2617,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.time.skip:skip_with_time", duration, clock=clock)
 
     def start_with_flows(self, *others: Publisher[D], delay_error: bool = False) -> Flow[T_co | D]:
-        """The items of the others, then those of this flow.
+        """The items of the other flows, then those of this flow.
 
         >>> import flow_core as flow
         >>> list(flow.just("b").start_with_flows(flow.range(2), flow.just("a")))
@@ -2667,7 +2683,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def switch_if_empty(self, other: Publisher[D]) -> Flow[T_co | D]:
-        """The items of this flow; those of `other`, if it completes without any.
+        """The items of this flow or, if it completes without any, those of `other`.
 
         >>> import flow_core as flow
         >>> [list(flow.range(n).switch_if_empty(flow.just("none"))) for n in range(3)]
@@ -2682,20 +2698,20 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             other: the flow that takes its place.
 
         Raises:
-            TypeError: if it is not a publisher.
+            TypeError: if `other` is not a publisher.
 
         Executed by flow-ops: `flow_ops.switch_if_empty`.
         """
         return self._plugged("flow_ops.sequence.switch_if_empty:switch_if_empty", other)
 
     def switch_latest(self: OpsMethods[Flow[T]], *, delay_error: bool = False) -> Flow[T]:
-        """The items of the last flow that has come: each new flow replaces the one before.
+        """The items of the latest flow that has come: each new flow replaces the one before.
 
         >>> import flow_core as flow
         >>> list(flow.just(flow.never(), flow.range(3)).switch_latest())
         [0, 1, 2]
 
-        It is `switch_map` for items that are flows, with the same demand, thread, fusion and errors.
+        This is `switch_map` for items that are flows, with the same demand, thread, fusion and errors.
 
         Args:
             delay_error: see `switch_map`.
@@ -2719,16 +2735,16 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         ['page 0', 'page 2']
 
         Which items of an inner flow still come depends on how fast they are, and on demand: none comes
-        once the upstream has sent another item. It completes with the last inner flow, when the
-        upstream has completed, too.
+        once the upstream has sent its next item. The result completes when the upstream and the last
+        inner flow have completed.
 
-        Demand: exact; an inner flow is asked for all outstanding items when it begins, and for no more,
-        so that none of its items waits here. Everything is requested of the upstream: its items never
-        wait, either.
-        Thread: the mapper runs in that of the upstream, where the inner flow is subscribed to as well;
-        items keep the thread of their flow. An inner flow that is a constant or a function is called
-        there, and its item comes there, or waits for demand. If the upstream is one, there is no
-        operator at all: the subscription goes to the mapped flow.
+        Demand: exact; an inner flow is asked for all outstanding items when it begins, and for no more:
+        none of its items waits here. Everything is requested of the upstream: its items never wait,
+        either.
+        Thread: the mapper runs in the thread of the upstream, which also subscribes to the inner flow;
+        items keep the thread of their flow. An inner flow that is a constant or a function is called in
+        the upstream's thread, and its item comes there, or waits for demand. If the upstream is a
+        constant or a function, there is no operator at all: the subscription goes to the mapped flow.
         Fusion: none.
         Errors: the first one, of the upstream or of the current inner flow, cancels the other. An error
         of an inner flow that was cancelled goes to the dropped-errors hook.
@@ -2767,13 +2783,15 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [10, 20]
 
         The transformer gets the first signal and the whole flow, including the first item; the
-        downstream gets the flow that it returns. The whole flow can be subscribed to once, then or
-        later, or not at all: its source is cancelled when the returned flow has ended.
+        downstream gets the flow that the transformer returns. The whole flow can be subscribed to once,
+        by the transformer or later, or not at all: its source is cancelled when the returned flow has
+        ended.
 
         Demand: one item is requested of the upstream at first, for the decision; what follows depends
         on the flow that was returned. If that is the whole flow, demand is passed on: no more is
         requested in all than by the downstream, except that first item.
-        Thread: the transformer runs in that of the upstream, where its flow is subscribed to as well.
+        Thread: the transformer runs in the thread of the upstream, which also subscribes to the
+        returned flow.
         Fusion: none.
         Errors: those of the returned flow, and those that the transformer raises. An error of the
         upstream is a first signal like any other, or comes in the whole flow; if that has no
@@ -3418,14 +3436,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     @overload
     def with_latest_from(self, *others: Publisher[A]) -> Flow[tuple[T_co | A, ...]]: ...
     def with_latest_from(self, *others: Publisher[Any]) -> Flow[Any]:
-        """Each item together with the latest ones of other flows, which trigger nothing themselves.
+        """Each item together with the latest items of other flows; those alone trigger nothing.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).with_latest_from(flow.just("a", "b")))
         [(0, 'b'), (1, 'b'), (2, 'b')]
 
-        Items that come before each of the others has given one are dropped. It completes with the
-        upstream, or as soon as one of the others completes without an item.
+        Items that come before each of the others has given one are dropped. The result completes with
+        the upstream, or as soon as one of the others completes without an item.
 
         Demand: passed on; a dropped item is requested again. Everything is requested of the others,
         which are subscribed first; only the last item of each is kept.
@@ -3436,7 +3454,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             others: the flows whose latest items are added.
 
         Raises:
-            TypeError: if one of the others is not a publisher.
+            TypeError: if one of `others` is not a publisher.
             ValueError: if there are no others.
 
         Executed by flow-ops: `flow_ops.with_latest_from`.
@@ -3531,18 +3549,18 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(9).zip(flow.just("a", "b")).starmap(lambda n, letter: letter * n))
         ['', 'b']
 
-        It completes as soon as one of the flows has ended and its last item was used; the others are
-        cancelled then.
+        The result completes as soon as one of the flows has ended and its last item was used; the
+        others are cancelled then. Without flows the result is empty.
 
         Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
         whenever as many were used. Without demand no item is taken.
         Thread: that of the source whose item was the last one missing, or of the requester. Iteration:
-        when all sources are synchronous iterables, they are iterated over side by side, in the one loop
-        that ``for`` or the subscription compiles them into with the stages that follow. There, a cancel
-        from another thread takes effect between two rows.
+        when all sources are synchronous iterables, they are iterated over side by side, in one loop,
+        which ``for`` or the subscription compiles from them and the stages that follow. In such a loop,
+        a cancel from another thread takes effect between two rows.
         Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
-        Otherwise sources with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
-        another thread.
+        Otherwise sources with SYNC or ASYNC are polled; an asynchronous one learns that it may be
+        polled on another thread.
         Errors: the first one cancels the other flows and overtakes the items that wait, except that an
         iterable fails after its items. An item without a partner is dropped.
 

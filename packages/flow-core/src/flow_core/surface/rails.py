@@ -282,7 +282,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> ParallelFlow[R]:
-        """Each item becomes a flow; they run at once, but all of one come before those of the next.
+        """Each item becomes a flow.
 
         In each rail; see `Flow.concat_map_eager`.
         """
@@ -354,7 +354,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> ParallelFlow[T_co]:
-        """Each item when the flow that `mapper` returns for it has completed.
+        """Each item, once the flow that `mapper` returns for it has completed.
 
         In each rail; see `Flow.delay_until`.
         """
@@ -545,7 +545,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def exhaust_map(
         self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> ParallelFlow[R]:
-        """Each item becomes a flow, except items that come while such a flow runs: they are dropped.
+        """Each item becomes a flow; items that come while such a flow runs are dropped.
 
         In each rail; see `Flow.exhaust_map`.
         """
@@ -1010,7 +1010,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         fallback: Publisher[D] | Callable[[BaseException], Publisher[D]],
         when: ErrorFilter = Exception,
     ) -> ParallelFlow[T_co | D]:
-        """The items of this flow, and if it fails, those of another one instead of the error.
+        """The items of this flow, and if it fails, those of another flow instead of the error.
 
         In each rail; see `Flow.on_error_resume`.
         """
@@ -1146,7 +1146,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("skip_last_with_time", duration, clock=clock)
 
     def skip_until_other(self, other: Publisher[object]) -> ParallelFlow[T_co]:
-        """The items that come after `other` has given its first one; those before are dropped.
+        """The items that come after `other` has given its first one; earlier items are dropped.
 
         In each rail; see `Flow.skip_until_other`.
         """
@@ -1245,14 +1245,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("sum", start)
 
     def switch_if_empty(self, other: Publisher[D]) -> ParallelFlow[T_co | D]:
-        """The items of this flow; those of `other`, if it completes without any.
+        """The items of this flow or, if it completes without any, those of `other`.
 
         In each rail; see `Flow.switch_if_empty`.
         """
         return self._each("switch_if_empty", other)
 
     def switch_latest(self: RailMethods[Flow[T]], *, delay_error: bool = False) -> ParallelFlow[T]:
-        """The items of the last flow that has come: each new flow replaces the one before.
+        """The items of the latest flow that has come: each new flow replaces the one before.
 
         In each rail; see `Flow.switch_latest`.
         """
@@ -1592,7 +1592,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     @overload
     def with_latest_from(self, *others: Publisher[A]) -> ParallelFlow[tuple[T_co | A, ...]]: ...
     def with_latest_from(self, *others: Publisher[Any]) -> ParallelFlow[Any]:
-        """Each item together with the latest ones of other flows, which trigger nothing themselves.
+        """Each item together with the latest items of other flows; those alone trigger nothing.
 
         In each rail; see `Flow.with_latest_from`.
         """

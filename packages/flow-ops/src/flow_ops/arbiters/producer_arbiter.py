@@ -52,13 +52,13 @@ class ProducerArbiter:
     >>> arbiter.set(Printing("second"))
     second 10
 
-    Calls may come from any thread: one of them is at work, and also does what the others ask for
-    meanwhile; no lock is held while a producer is called. When a producer raises, the arbiter stays
-    usable, for example with another producer.
+    Calls may come from any thread: one thread at a time is at work, and also does what the others
+    ask for meanwhile. No lock is held while a producer is called. When a producer raises, the
+    arbiter stays usable, for example with another producer.
 
-    Items do not pass through it. So replace a producer only when it will send nothing more, such as
-    in ``on_complete``: otherwise two producers may send at once, and items that the old one is
-    sending are requested of the new one, too. `SwitchArbiter` has no such limit.
+    Items do not pass through the arbiter. So replace a producer only when it will send nothing
+    more, such as in ``on_complete``: otherwise two producers may send at once, and items that the
+    old one is sending are requested of the new one, too. `SwitchArbiter` has no such limit.
 
     Sums are capped, unbounded demand is kept, and there is no ``request(0)``.
 
@@ -80,7 +80,8 @@ class ProducerArbiter:
     def __init__(self, *, strict: bool = False) -> None:
         self._strict = strict
         self._requested = 0
-        """Requested and not produced yet. Like `_current`, it belongs to the thread that emits."""
+        """The number of items requested and not produced yet. Like `_current`, it belongs to the
+        thread that emits."""
         self._current: Producer | None = None
         self._lock = Lock()
         """Guards the fields below. Never held while calling out."""
@@ -129,7 +130,7 @@ class ProducerArbiter:
         Raises:
             TypeError: if `n` is not an int.
             ValueError: if `n` is less than 1.
-            ProtocolViolationError: if that is more than was requested.
+            ProtocolViolationError: if `n` is more than was requested.
         """
         if bad_request(n) is not None:
             raise ValueError(f"produced(n) takes at least 1 item, not {n}")
@@ -175,7 +176,10 @@ class ProducerArbiter:
             self._emitting = False
 
     def _emit_loop(self) -> None:
-        """Do what was missed, until nothing is; only then another thread may emit."""
+        """Do what other calls have left to do, until nothing is left.
+
+        Then another thread may emit.
+        """
         while True:
             with self._lock:
                 requested, self._missed_requested = self._missed_requested, 0
@@ -200,7 +204,7 @@ def _left(requested: int, produced: int) -> int:
     """Return the rest of `requested`; unbounded demand is never used up (P16, P21).
 
     Raises:
-        ProtocolViolationError: if more was produced.
+        ProtocolViolationError: if more items were produced than requested.
     """
     if requested == UNBOUNDED:
         return requested

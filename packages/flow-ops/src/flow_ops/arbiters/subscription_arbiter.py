@@ -52,14 +52,14 @@ class SubscriptionArbiter(Subscription):
     Calls may come from any thread. Subscriptions are called without a lock, by the calling thread;
     a cancel does not wait for a request that is being answered.
 
-    Items do not pass through it, as with `ProducerArbiter`, with the same limit: call `set` only
+    Items do not pass through the arbiter, so it has the limit of `ProducerArbiter`: call `set` only
     when the upstream before will send nothing more. `SwitchArbiter` has no such limit.
 
     Args:
         cancel_on_replace: whether `set` cancels the subscription that it replaces.
         on_bad_request: called with the error of ``request(n <= 0)``, after everything was
-            cancelled; it has to send that error. Without it, the error goes to the dropped-errors
-            hook.
+            cancelled; the function has to send that error. Without a function, the error goes to
+            the dropped-errors hook.
     """
 
     __slots__ = (
@@ -87,7 +87,7 @@ class SubscriptionArbiter(Subscription):
 
     @property
     def cancelled(self) -> bool:
-        """True if it was cancelled; then a subscription that is `set` is cancelled, too."""
+        """True if this was cancelled; then a subscription that is `set` is cancelled, too."""
         return self._cancelled
 
     @property
@@ -147,8 +147,8 @@ class SubscriptionArbiter(Subscription):
         """Replace the subscription: all outstanding items are requested of `subscription`.
 
         Args:
-            subscription: the next one; None to drop the current one. It is cancelled at once if
-                this was cancelled.
+            subscription: the next one; None to drop the current one. The next one is cancelled at
+                once if this was cancelled.
         """
         with self._lock:
             cancelled = self._cancelled

@@ -31,18 +31,20 @@ class SwitchArbiter(Coordinator[T]):
     >>> subscriber.items
     [0, 1, 2]
 
-    This is the producer-observer arbiter: items go through it, one at a time with the changes.
-    Therefore two sources never send at once, no item of a replaced source follows its replacement,
-    and the next source is asked for exactly the outstanding items: an item that is being sent when
-    the source changes is either delivered before, and counted, or dropped.
+    This is the producer-observer arbiter: items go through it, and it handles one item or one
+    change at a time. Therefore two sources never send at once, no item of a replaced source follows
+    its replacement, and the next source is asked for exactly the outstanding items: an item that is
+    being sent when the source changes is either delivered before the change, and counted, or
+    dropped.
 
     A subclass decides what follows when a source has `ended`. It subscribes to sources without the
     permit, one after the other in a loop: however many end at once, there is no recursion.
 
-    Demand: exact; the next source gets the demand that one has not used. A request goes straight to
-    the current source. Items are counted under the permit, without a lock.
+    Demand: exact; the next source gets the demand that the one before has not used. A request goes
+    straight to the current source. Items are counted under the permit, without a lock.
     Thread: items keep that of their source. `switch_to` subscribes in the calling thread, unless
-    another one is busy with that: then that one does. The context variables are the subscriber's.
+    another thread is just subscribing: then that thread subscribes to this source, too. The context
+    variables are the subscriber's.
 
     Args:
         downstream: gets the signals. `start` introduces it.
@@ -60,7 +62,8 @@ class SwitchArbiter(Coordinator[T]):
         self._current: Listener[T] | None = None
         """Receives the current source."""
         self._asked = 0
-        """The part of all demand that was passed to the current source, or met before it."""
+        """The part of all demand that was passed to the current source, or that earlier sources
+        have met."""
 
     # -- methods that subclasses define
 
@@ -70,28 +73,32 @@ class SwitchArbiter(Coordinator[T]):
         self.signal()
 
     received = Coordinator[T].emit
-    """Take an item of the current source; like `emit`. With the permit."""
+    """Take an item of the current source; like `emit`. Call this with the permit."""
 
     def ended(self, error: BaseException | None) -> None:
-        """Handle the end of the current source: completed, or failed with `error`. With the permit.
+        """Handle the end of the current source. Call this with the permit.
 
-        By default, the flow ends likewise.
+        By default, the flow ends in the same way: it completes if `error` is None, and fails with
+        it otherwise.
 
-        Calls of the user's functions are left to an action, by `outside`.
+        A subclass does not call the user's functions here, but in an action, by `outside`.
         """
         self.end(error)
 
     # -- running
 
     def switch_to(self, source: Publisher[T]) -> None:
-        """Replace the source; the one before is cancelled. With the permit or without."""
+        """Replace the source; the one before is cancelled.
+
+        The caller may hold the permit, or not.
+        """
         self.post(self._switch, source)
 
     @override
     def requested(self, n: int) -> None:
-        """Pass the demand on that the current source has not got yet.
+        """Pass on the demand that the current source has not got yet.
 
-        Not simply `n`: a source that follows just now may have got it already.
+        That is not simply `n`: a source that follows just now may have got some of it already.
         """
         with self._lock:
             current = self._current
@@ -113,7 +120,7 @@ class SwitchArbiter(Coordinator[T]):
             self._current = self._following = None
 
     def _switch(self, source: Publisher[T]) -> None:
-        """Drop the current source, and subscribe to the next. With the permit."""
+        """Drop the current source, and subscribe to the next. Call this with the permit."""
         with self._lock:
             replaced, self._current = self._current, None
             self._following = source

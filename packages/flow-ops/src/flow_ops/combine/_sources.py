@@ -59,7 +59,10 @@ def described(count: int, function: object) -> str:
 
 
 def take_errors(inputs: tuple[_AnyInput, ...], *, every: bool) -> list[BaseException]:
-    """Return the errors of the inputs that have failed, and clear them there: all, or the first."""
+    """Return the errors of the inputs that have failed, and clear them there.
+
+    With `every`, these are all errors, otherwise only the first one.
+    """
     errors: list[BaseException] = []
     for one in inputs:
         error = one.error
@@ -75,12 +78,12 @@ def take_errors(inputs: tuple[_AnyInput, ...], *, every: bool) -> list[BaseExcep
 class LatestInput(Input[T]):
     """Takes everything that comes, and keeps only the last item.
 
-    The source's thread writes it without the permit, so the source never has to wait.
+    The source's thread writes `value` without the permit, so the source never has to wait.
 
     Args:
         owner: reads `value`.
-        on_end: called when this input ends, with the input and the error, or None for completion;
-            with the permit.
+        on_end: called when this input ends, with the permit; it gets the input and the error, or
+            None for completion.
     """
 
     __slots__ = ("_on_end", "value")

@@ -29,9 +29,9 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
     >>> list(flow.amb(flow.never(), flow.just("b"), flow.just("c")))
     ['b']
 
-    Without flows it is empty.
+    Without flows the result is empty.
 
-    Demand: passed on to all, and from then on to the first one alone.
+    Demand: passed on to all flows until one is the first, then to that one alone.
     Thread: that of the first one. Fusion: none.
     Errors: those of the first one.
 
@@ -121,7 +121,7 @@ class Amb(Coordinator[T]):
         self.end(error)
 
     def _choose(self, place: int) -> None:
-        """Choose the flow at `place`, which was the first."""
+        """Choose the flow at `place`, which was the first to give an item or to end."""
         self._won = True
         every = self._inputs_left
         first = every[place]

@@ -158,16 +158,16 @@ def combine_latest(
     >>> list(flow.combine_latest(flow.just(1, 2), flow.just("a", "b")))
     [(2, 'a'), (2, 'b')]
 
-    Nothing comes until each flow has given an item. It completes when all flows have, or as soon as
-    one completes without an item. Without flows it is empty.
+    Nothing comes until each flow has given an item. The result completes when all flows have, or as
+    soon as one completes without an item. Without flows the result is empty.
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
     many of it were delivered. Combinations that are not requested yet wait, in the order in which
     they arose.
-    Thread: that of the source whose item it is; what had to wait comes on whichever thread is at
-    work.
+    Thread: that of the source whose item it is; a combination that had to wait comes on whichever
+    thread is at work.
     Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
-    them. The end comes as soon as the last combination was polled. It asks its sources for no
+    them. The end comes as soon as the last combination was polled. The sources are not asked for
     fusion.
     Errors: the first one cancels the others, and overtakes what waits.
 
@@ -202,7 +202,7 @@ def combine_latest(
 
 @final
 class _Latest:
-    """One of the flows: its latest item, and the demand of its items.
+    """One of the flows: its latest item, and the demand for its items.
 
     Args:
         owner: the operator that combines the items.
@@ -218,16 +218,16 @@ class _Latest:
         self._taken = 0
         """Items taken since the last request. Written by the thread that takes them."""
         self.began = 0
-        """The number of its items that made combinations which had to wait. Written with the
-        permit."""
+        """The number of this flow's items that made combinations which had to wait. Written with
+        the permit."""
         self.left = 0
-        """The number of these that no longer wait. Written by the thread that takes them."""
+        """The number of these items that no longer wait. Written by the thread that takes them."""
         self.listener: Listener[Any] | None = Listener(
             owner, partial(owner._on_item, self), partial(owner._on_end, self), prefetch
         )
 
     def taken(self) -> None:
-        """Count an item that was delivered; request more when enough were."""
+        """Count an item that was delivered, and request more when enough items were."""
         self._taken += 1
         if self._taken == self._limit:
             self._taken = 0
@@ -245,8 +245,8 @@ class _Latest:
 class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, ...]]):
     """Runs `combine_latest`.
 
-    A combination is an item's place in the queue and the row of all that were the latest then. The
-    end comes when no combination waits.
+    A combination that waits is one entry of the queue: the row of the items that were the latest
+    when an item came. The end comes when no combination waits.
     """
 
     __slots__ = (
@@ -323,7 +323,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
         return len(self._waiting)
 
     def _on_item(self, latest: _Latest, item: Any) -> bool:
-        """Take the next item of a flow; return False if another one is wanted in its place."""
+        """Take the next item of a flow; return False if a further item is wanted in its place."""
         if latest.item is EMPTY:
             self._missing -= 1
         latest.item = item
@@ -362,7 +362,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
             self.complete()
 
     def _wake(self) -> None:
-        """Say that there is something to poll. With the permit."""
+        """Tell the downstream that there is something to poll. Call this with the permit."""
         downstream = self._downstream
         if downstream is None:
             return
@@ -385,7 +385,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
 
     @override
     def poll(self) -> tuple[Any, ...] | Empty:
-        """Take the next combination, and request more of a source when enough was polled."""
+        """Take the next combination; request more of a source when enough of its items were polled."""
         waiting = self._waiting
         if not waiting or self.over:
             return EMPTY  # the downstream polls until it finds nothing
@@ -405,7 +405,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
 
     @override
     def clear(self) -> None:
-        """Drop what waits. An item may be part of several combinations."""
+        """Drop the combinations that wait. An item may be part of several combinations."""
         waiting = self._waiting
         while True:
             try:

@@ -96,8 +96,8 @@ def fork_join(*sources: Publisher[Any]) -> Flow[Any]:  # Any: the flows are of m
     >>> list(flow.fork_join(flow.range(5), flow.just("a", "b")))
     [(4, 'b')]
 
-    It is empty as soon as one of the flows completes without an item; the others are cancelled
-    then. Without flows it is empty.
+    As soon as one of the flows completes without an item, the result completes, empty, and the
+    other flows are cancelled. Without flows the result is empty.
 
     Demand: everything is requested of the sources, as soon as they are subscribed; only the last
     item of each is kept. The tuple waits for demand.

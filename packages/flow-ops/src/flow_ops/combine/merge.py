@@ -64,19 +64,19 @@ def merge(
     >>> list(flow.merge(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
-    Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
+    Demand: exact; `prefetch` items are requested of each source, and 75 % of them again whenever as
     many were taken. Items that wait come in the order in which they arrived.
     Thread: items come on the threads of the sources, one at a time; an item that waited for demand,
-    or while another one was sent, comes on whichever thread is at work.
+    or while another item was sent, comes on whichever thread is at work.
     Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
     or a function is called instead of subscribed to. Merges within merges, with the same options,
-    are flattened, so that their depth costs nothing. Flows on one cluster are united there.
+    are flattened: their depth costs nothing. Flows on one cluster are united there.
     Errors: the first one cancels the others, and overtakes what waits.
 
     Args:
         sources: flows to merge, subscribed in this order; or one iterable of flows, which is asked
             for the next flow only when that can run.
-        concurrency: how many of them run at a time; the others follow as these complete.
+        concurrency: how many of the flows run at a time; the others follow as these complete.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all sources have ended; several are raised as an
             ExceptionGroup.
@@ -110,7 +110,7 @@ def merge_with(
         delay_error: see `merge`.
 
     Raises:
-        TypeError: if one of the others is not a publisher, or a number is not an int.
+        TypeError: if one of `others` is not a publisher, or a number is not an int.
         ValueError: if `concurrency` or `prefetch` is less than 1.
     """
     limits = Limits(concurrency, prefetch, delay_error)
@@ -140,8 +140,8 @@ def merge_all(
 
     Args:
         concurrency: how many of the flows run at a time; with 1, one runs after the other.
-        prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all have ended; several are raised as an
+        prefetch: items to request of each flow ahead, and the most of each that wait.
+        delay_error: whether errors come when all flows have ended; several are raised as an
             ExceptionGroup.
 
     Raises:
@@ -241,7 +241,7 @@ def _mapped(flows: Iterable[Publisher[T]], label: str, limits: Limits, kind: _Ki
 
 
 def _united(flows: tuple[Publisher[T], ...]) -> Flow[T] | None:
-    """Return one flow on the cluster, if the source of the first flow knows how to unite them."""
+    """Return `flows` as one flow on the cluster; None if the first source cannot do that."""
     first = flows[0] if len(flows) > 1 else None
     source: object = source_of(first) if isinstance(first, Flow) else None
     if not isinstance(source, AbsorbingSource):
@@ -252,9 +252,11 @@ def _united(flows: tuple[Publisher[T], ...]) -> Flow[T] | None:
 
 @final
 class SourcesSource(IterableSource[Publisher[T]]):
-    """Known sources. If one of them merges others in the same way, those take its place.
+    """Flows that are known beforehand, as the source of a merge.
 
-    It is used only without a limit: all of them run at a time, merged at once or one by one.
+    A flow that merges others in the same way is replaced by the flows that it merges.
+
+    Use this only without a limit: all of the flows run at a time, merged at once or one by one.
 
     Args:
         sources: the sources, in order.
@@ -273,7 +275,7 @@ class SourcesSource(IterableSource[Publisher[T]]):
         self._flat: tuple[Publisher[T], ...] | None = None
         parts = map(self._stands_for, sources)
         self.count: int = sum(1 if part is None else part.count for part in parts)
-        """The number of sources, after those that merge others were replaced."""
+        """The number of sources, after those that merge others were replaced by these others."""
 
     @override
     def iterate(self) -> Iterator[Publisher[T]]:

@@ -65,27 +65,28 @@ def ordered_merge(
     ['b', 'C', 'A']
 
     An item is sent when each flow has an item waiting or has ended, and no waiting item is less. Of
-    equal items, that of the earlier flow comes first. If a flow is not sorted, its items still keep
-    their order, and none is lost. Comparing costs O(log n) for each item of n flows. Without flows
-    it is empty.
+    equal items, the one of the earlier flow comes first. If a flow is not sorted, its items still
+    keep their order, and none is lost. Comparing costs O(log n) for each item of n flows. Without
+    flows the result is empty.
 
     Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
     whenever as many were taken. Without demand no item is taken.
     Thread: that of the source whose item was missing, or of the requester. With an `executor`
     everything downstream runs there, as behind `observe_on`: items, the end, and errors. Sources
-    keep their threads, but are requested from there. A task is submitted when there is something to
-    do and no task is pending. Cancel removes a task that has not begun, and does not interrupt a
-    downstream that blocks: no further item follows. If the executor refuses a task, or drops it,
-    the RejectedExecutionError comes on the thread that signalled.
+    keep their threads, but the requests to them are made on the executor. A task is submitted when
+    there is something to do and no task is pending. A cancel removes a task that has not begun. It
+    does not interrupt a downstream that blocks, but no further item follows. If the executor
+    refuses a task, or drops it, the RejectedExecutionError comes on the thread that signalled.
     Fusion: sources with SYNC or ASYNC are polled. Those that call functions of the user, or are
-    asynchronous, learn that this may be on another thread.
+    asynchronous, learn that they may be polled on another thread.
     Errors: the first one cancels the other flows, and overtakes what waits.
 
     Args:
         sources: sorted flows, smallest item first. They are subscribed in this order.
         key: returns the value by which an item is compared, called once for each item; values are
             compared by ``<`` alone.
-        executor: runs the merge; see `observe_on`. None for the threads that the items come on.
+        executor: runs the merge; see `observe_on`. With None, the merge runs on the threads that
+            the items come on.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all flows have ended; several are raised as an
             ExceptionGroup.
@@ -131,7 +132,7 @@ def ordered_merge(
 
 @final
 class _Head:
-    """The next item of an input, as an entry of the heap.
+    """The next item of an input, as an entry of a heap of such items.
 
     Entries are compared by ``<`` of their keys alone: a user's ``==`` may mean anything (X13).
     """
@@ -191,7 +192,8 @@ class _Merging(Coordinator[T]):
             BufferedInput[T](self, prefetch) for _ in flows
         )
         self._open = list(range(len(flows)))[::-1]
-        """The inputs that have no item in `_heads`, and may get one; the last is polled first."""
+        """The inputs that have no item in `_heads`, and may get one; the last input of the list is
+        polled first."""
         self._heads: list[_Head] = []
         self._hurries = False
         """True when a source has failed and its error overtakes the items that wait."""
@@ -258,10 +260,10 @@ class _Merging(Coordinator[T]):
     def _fill(self, wanted: bool) -> bool:
         """Take the next item of each open input, if `wanted`.
 
-        Return whether no input is open any more.
+        The result is whether no input is open any more.
 
-        It stops at the first input that has nothing, so it costs no more than the inputs that
-        become ready, however many there are.
+        This stops at the first input that has nothing, so it costs no more than the inputs that
+        become ready, however many inputs there are.
         """
         places, key = self._open, self._key
         while places:
@@ -301,7 +303,8 @@ class ExecutedOrderedMerge(_Merging[T]):
     """Runs `ordered_merge` on an executor, and is itself the executor's task.
 
     The thread that takes the permit submits this object, and the task gives the permit back when
-    there is nothing left to do. So there is at most one task at a time, started or not (O14).
+    there is nothing left to do. So at most one task exists at a time, whether it has started or not
+    (O14).
 
     Once the flow has ended and the end was sent, `_downstream` stays None. Later drains only drop
     references; they call no user code, so they may run on any thread.
@@ -337,7 +340,7 @@ class ExecutedOrderedMerge(_Merging[T]):
         self._started = 0
         """The number of the last run that has begun on the executor."""
         self._handle: ScheduledTask | None = None
-        """The task of run `_run`, until it begins. `_lock` guards both."""
+        """The task of run `_run`, until the task begins. `_lock` guards this and `_run`."""
 
     @override
     def introduced(self) -> None:
@@ -362,7 +365,7 @@ class ExecutedOrderedMerge(_Merging[T]):
             super().signal()
 
     def _submit(self) -> None:
-        """Give this object to the executor, with the permit that was taken."""
+        """Submit this object to the executor; its task holds the permit that was taken here."""
         if self._downstream is None:
             self.run_entered()  # the end was sent already: only drop references (O28)
             return

@@ -29,7 +29,7 @@ def sequence_equal(
     equals: Callable[[T, U], object] | None = None,
     prefetch: int = DEFAULT_PREFETCH,
 ) -> Flow[bool]:
-    """One item: True if both flows give the same items and then complete, else False.
+    """Give one item: True if both flows give the same items and then complete, else False.
 
     >>> import flow_core as flow
     >>> flow.sequence_equal(flow.range(3), flow.just(0, 1, 2)).single()
@@ -37,12 +37,12 @@ def sequence_equal(
     >>> flow.sequence_equal(flow.just("a"), flow.just("A"), key=str.lower).single()
     True
 
-    The result comes with the first difference, and cancels both flows.
+    The result comes as soon as the flows differ; both are cancelled then.
 
     Demand: `prefetch` items are requested of each flow, and 75 % of that again whenever as many
     were compared. Without demand nothing is compared.
     Thread: that of the flow whose item was missing, or of the requester.
-    Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
+    Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that it may be polled on
     another thread.
     Errors: the first one cancels the other flow, and overtakes what waits.
 
@@ -109,7 +109,7 @@ class SequenceEqual(Coordinator[bool]):
         self._pair: list[Any | Empty] = [EMPTY, EMPTY]
         """For each flow, an item that waits for its counterpart."""
         self._hurries = False
-        """True when a flow has failed."""
+        """True when a flow has failed and its error overtakes the items that wait."""
 
     @override
     def open(self) -> None:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
-    """The items that come after `other` has given its first one; those before are dropped.
+    """The items that come after `other` has given its first one; earlier items are dropped.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).skip_until_other(flow.just("go")))
@@ -27,7 +27,7 @@ def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
     If `other` completes without an item, no item comes at all, only the end.
 
     Demand: passed on; a dropped item is requested again. One item is requested of `other`, which is
-    subscribed first, and cancelled when it has come.
+    subscribed first, and cancelled when its item has come.
     Thread: that of the upstream. Fusion: none.
     Errors: those of both flows; each cancels the other.
 

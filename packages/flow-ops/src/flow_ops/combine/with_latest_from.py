@@ -88,14 +88,14 @@ def with_latest_from(*others: Publisher[A]) -> Operator[T, Flow[tuple[T | A, ...
 def with_latest_from(
     *others: Publisher[Any],  # Any, here and below: the flows are of many types
 ) -> Operator[Any, Flow[Any]]:
-    """Each item together with the latest ones of other flows, which trigger nothing themselves.
+    """Each item together with the latest items of other flows; those alone trigger nothing.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).with_latest_from(flow.just("a", "b")))
     [(0, 'b'), (1, 'b'), (2, 'b')]
 
-    Items that come before each of the others has given one are dropped. It completes with the
-    upstream, or as soon as one of the others completes without an item.
+    Items that come before each of the others has given one are dropped. The result completes with
+    the upstream, or as soon as one of the others completes without an item.
 
     Demand: passed on; a dropped item is requested again. Everything is requested of the others,
     which are subscribed first; only the last item of each is kept.
@@ -106,7 +106,7 @@ def with_latest_from(
         others: the flows whose latest items are added.
 
     Raises:
-        TypeError: if one of the others is not a publisher.
+        TypeError: if one of `others` is not a publisher.
         ValueError: if there are no others.
     """
     check_sources("with_latest_from", others)

@@ -161,18 +161,18 @@ def zip(
     >>> list(flow.zip(flow.range(9), flow.just("a", "b")).starmap(lambda n, letter: letter * n))
     ['', 'b']
 
-    It completes as soon as one of the flows has ended and its last item was used; the others are
-    cancelled then. Without flows it is empty.
+    The result completes as soon as one of the flows has ended and its last item was used; the
+    others are cancelled then. Without flows the result is empty.
 
     Demand: exact. `prefetch` items are requested of a source that pushes, and 75 % of that again
     whenever as many were used. Without demand no item is taken.
     Thread: that of the source whose item was the last one missing, or of the requester. Iteration:
-    when all sources are synchronous iterables, they are iterated over side by side, in the one loop
-    that ``for`` or the subscription compiles them into with the stages that follow. There, a cancel
-    from another thread takes effect between two rows.
+    when all sources are synchronous iterables, they are iterated over side by side, in one loop,
+    which ``for`` or the subscription compiles from them and the stages that follow. In such a loop,
+    a cancel from another thread takes effect between two rows.
     Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
-    Otherwise sources with SYNC or ASYNC are polled; an asynchronous one learns that this may be on
-    another thread.
+    Otherwise sources with SYNC or ASYNC are polled; an asynchronous one learns that it may be
+    polled on another thread.
     Errors: the first one cancels the other flows and overtakes the items that wait, except that an
     iterable fails after its items. An item without a partner is dropped.
 
@@ -198,7 +198,7 @@ def zip(
 def zip_with(
     other: Publisher[B], *, prefetch: int = DEFAULT_PREFETCH, delay_error: bool = False
 ) -> Operator[A, Flow[tuple[A, B]]]:
-    """Each item together with the one of `other` at the same place; see `zip`.
+    """Each item together with the item of `other` at the same place; see `zip`.
 
     >>> import flow_core as flow
     >>> list(flow.just("a", "b").pipe(zip_with(flow.range(9))))
@@ -245,7 +245,8 @@ def _assembled(
 def _iterated(flow: _AnyFlow) -> bool:
     """Return whether `flow` can be iterated over beside others.
 
-    It cannot if a stage has to see the end: a loop that has not begun would not run it.
+    A flow with a stage that has to see the end cannot: a loop that has not begun would not run that
+    stage.
     """
     return inline_source(flow) is not None and not Program[Any, Any](stages_of(flow)).shape.closes
 
@@ -325,7 +326,7 @@ def _close_all(iterators: list[Iterator[Any]]) -> None:
 class Zip(Coordinator[tuple[Any, ...]]):
     """Runs `zip`.
 
-    An item costs no more than the sources that become ready by it, however many there are.
+    An item costs no more than the sources that become ready by it, however many sources there are.
     """
 
     __slots__ = (
@@ -362,13 +363,14 @@ class Zip(Coordinator[tuple[Any, ...]]):
             one.other, other.other = other, one
         self._places: dict[Input[Any], int] = {one: one.place for one in self._sources}
         self.wanted: ZippedInput | None = None
-        """The source that the row waits for, if there is demand; it reports its next item."""
+        """The source that the row waits for, if there is demand; this source reports its next
+        item."""
         self._nothing: Final[list[Any | Empty]] = [EMPTY] * len(flows)
         self._row: list[Any | Empty] = self._nothing[:]
         """The items that wait for the missing ones of their row; at least one is missing."""
         self._all: Final = [*range(len(flows) - 1, -1, -1)]
         self._open = self._all[:]
-        """The places of the missing items; the last one is looked at first."""
+        """The places of the missing items; the last place of the list is looked at first."""
         self._ends: deque[Input[Any]] = deque()
         """Sources that have ended, and were not looked at yet."""
         self._ending: list[int] = []
@@ -444,7 +446,7 @@ class Zip(Coordinator[tuple[Any, ...]]):
         return True
 
     def take(self, one: ZippedInput, item: Any) -> bool:
-        """Take an item of a source that pushes, if the row waits for it. With the permit.
+        """Take an item of a source that pushes, if the row waits for it. Call this with the permit.
 
         Returns:
             True if the item was taken, and all was done that it made possible.
@@ -475,7 +477,7 @@ class Zip(Coordinator[tuple[Any, ...]]):
 
         Args:
             place: the place of the source.
-            overtakes: whether an error is reported before that.
+            overtakes: whether an error is reported before the last item was used.
         """
         one = self._sources[place]
         if overtakes and one.error is not None:
@@ -493,7 +495,7 @@ class Zip(Coordinator[tuple[Any, ...]]):
 
 @final
 class ZippedInput(BufferedInput[Any]):
-    """The items of one source wait here. It reports an item only if the row waits for it.
+    """Holds the waiting items of one source; reports an item only if the row waits for it.
 
     Args:
         owner: the `Zip`.

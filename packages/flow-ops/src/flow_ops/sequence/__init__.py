@@ -1,1 +1,1 @@
-"""Operators and sources that run one flow after another: when it has completed, or has failed."""
+"""Operators and sources that run one flow after another has completed or failed."""

@@ -21,13 +21,13 @@ S = TypeVar("S")
 
 
 class Companioned(SwitchArbiter[T], Generic[T, S]):
-    """Runs a source, and again for each item that the companion gives after a run has ended.
+    """Runs a source, then again for each item that another flow, the companion, gives.
 
-    A subclass calls `ask` when a run has ended.
+    The companion's items count only after a run has ended. A subclass calls `ask` then.
 
     Args:
         source: the flow to run.
-        handler: makes the companion of the flow of what is given to `ask`.
+        handler: makes the companion from the flow of the values given to `ask`.
         handler: makes the companion from the flow of the values given to `ask`.
         label: the operator and its place, for messages.
     """
@@ -46,17 +46,21 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
         self._handler = handler
         self._companion: Listener[object] | None = Listener(self, self._again, self.end)
         self._emitters: tuple[Emitter[S], ...] = ()
-        """Send the values that the companion is made from to each of its subscribers. Written under
-        `_lock`."""
+        """The emitters that send the values given to `ask` to the companion: one for each
+        subscriber of their flow. Written under `_lock`."""
         self._paused = False
-        """True when a run has ended, and the companion has not asked for another one yet."""
+        """True when a run has ended, and the companion has not given the item that starts the next
+        run."""
 
     @override
     def open(self) -> None:
         self.post(self.outside, self._begin)
 
     def ask(self, signal: S) -> None:
-        """Say that a run has ended, and wait for the companion's item. With the permit."""
+        """Say that a run has ended, and wait for the companion's item.
+
+        Call this with the permit.
+        """
         self._paused = True
         self.outside(self._tell, signal)
 

@@ -27,7 +27,8 @@ def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: these items
 
     This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat`.
 
-    Demand: exact, of `other`. The first request runs this flow to its end, if it needs one.
+    Demand: exact, for the items of `other`. The first request runs this flow to its end, if this
+    flow needs a request.
     Thread, fusion: as with `concat`.
     Errors: if this flow fails, `other` is not started.
 
@@ -35,7 +36,7 @@ def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: these items
         other: the flow that follows.
 
     Raises:
-        TypeError: if it is not a publisher.
+        TypeError: if `other` is not a publisher.
     """
     label = labelled("and_then", "")
     following = from_publisher(other)

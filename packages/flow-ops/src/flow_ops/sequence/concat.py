@@ -37,19 +37,20 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
     >>> list(flow.concat(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
-    It is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
+    This is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
 
-    Demand: exact; the next flow gets the demand that a flow has not used. A flow is subscribed when
-    the one before has ended, even without demand.
+    Demand: exact; the next flow gets the demand that the one before has not used. A flow is
+    subscribed when the one before has ended, even without demand.
     Thread: each flow's own. A flow that is an iterator or a function runs where the one before has
     ended, or where it was requested. Iteration: one loop over all.
-    Fusion: none. A chain of them is flattened when it is assembled, so its length costs nothing.
+    Fusion: none. A chain of concatenations is flattened when it is assembled, so its length costs
+    nothing.
     Errors: the first one ends the flow, and the flows after it are not started.
 
     Args:
         sources: the flows to concatenate.
-        delay_error: whether the other flows follow a flow that fails; its error comes at the end,
-            several as an ExceptionGroup.
+        delay_error: whether the other flows still follow when a flow fails; its error comes at the
+            end, several errors as an ExceptionGroup.
 
     Raises:
         TypeError: if one of `sources` is not a publisher.
@@ -124,11 +125,14 @@ def follow_one_another(
 
 @final
 class FlowsSource(IterableSource[Flow[T]]):
-    """Known flows. If one of them concatenates others, those take its place.
+    """Flows that are known beforehand, as the source of a concatenation.
+
+    A flow that concatenates others is replaced by these others.
 
     Args:
         flows: in order.
-        delay_error: how their errors are treated; it is the same for the flows that take a place.
+        delay_error: how their errors are treated; a flow is only replaced if it treats errors in
+            the same way.
     """
 
     __slots__ = ("_delay_error", "_flat", "inners")

@@ -43,7 +43,7 @@ def on_error_resume(
     fallback: Publisher[Any] | Callable[[BaseException], Publisher[Any]],
     when: ErrorFilter = Exception,
 ) -> Operator[Any, Flow[Any]]:
-    """The items of this flow, and if it fails, those of another one instead of the error.
+    """The items of this flow, and if it fails, those of another flow instead of the error.
 
     >>> import flow_core as flow
     >>> shares = flow.just(2, 1, 0).map(lambda n: 4 // n)
@@ -57,15 +57,16 @@ def on_error_resume(
     Demand: exact; the other flow gets the demand that was not used.
     Thread: that of the flow whose items they are; the function runs where the failure came.
     Fusion: none.
-    Errors: those that `when` lets pass, those of the other flow, and an error of the function,
-    whose context is the failure.
+    Errors: those of this flow that `when` does not select, those of the other flow, and an error of
+    the function, whose context is the failure.
 
     Args:
-        fallback: the flow that follows; or a function that makes it from the error.
-        when: selects the errors to handle; others pass.
+        fallback: the flow that follows; or a function that makes that flow from the error.
+        when: selects the errors to handle; other errors pass.
 
     Raises:
-        TypeError: if `fallback` is neither, or `when` is not a filter of errors.
+        TypeError: if `fallback` is neither a flow nor a function, or `when` is not a filter of
+            errors.
     """
     error_filter("on_error_resume", when)
     function: Callable[[BaseException], Publisher[Any]]
@@ -107,7 +108,7 @@ class OnErrorResume(SwitchArbiter[T]):
         super().__init__(downstream, label)
         self._source = source
         self._function: Callable[[BaseException], Publisher[T]] | None = function
-        """None once it was called: the errors of the other flow pass."""
+        """Makes the other flow. None once it was called: the errors of the other flow pass."""
         self._when = when
 
     @override

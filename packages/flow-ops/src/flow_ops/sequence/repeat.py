@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def repeat(times: int | None = None) -> Operator[T, Flow[T]]:
-    """The flow `times` times, one run after the other.
+    """Run the flow `times` times, one run after the other.
 
     >>> import flow_core as flow
     >>> list(flow.range(2).repeat(3))
@@ -32,8 +32,8 @@ def repeat(times: int | None = None) -> Operator[T, Flow[T]]:
     >>> list(flow.range(2).repeat().take(5))
     [0, 1, 0, 1, 0]
 
-    Demand: exact; the next run gets the demand that a run has not used. The flow is subscribed
-    again at once, even without demand.
+    Demand: exact; the next run gets the demand that the one before has not used. The flow is
+    subscribed again at once, even without demand.
     Thread, iteration, fusion: as with `concat`, which it is built on.
     Errors: an error ends the flow.
 
@@ -53,15 +53,15 @@ def repeat(times: int | None = None) -> Operator[T, Flow[T]]:
 
 
 def repeat_until(stop: Callable[[], object]) -> Operator[T, Flow[T]]:
-    """The flow again and again, until `stop()` returns true after it has completed.
+    """Run the flow again and again, until `stop()` returns true after it has completed.
 
     >>> import flow_core as flow
     >>> left = [1, 2]
     >>> list(flow.just("a").repeat_until(lambda: not left or not left.pop()))
     ['a', 'a', 'a']
 
-    Demand: exact; the next run gets the demand that a run has not used. The flow is subscribed
-    again at once, even without demand.
+    Demand: exact; the next run gets the demand that the one before has not used. The flow is
+    subscribed again at once, even without demand.
     Thread: the upstream's; `stop` is called where a run has ended. Fusion: none.
     Errors: an error ends the flow, and so does an error of `stop`.
 
@@ -81,21 +81,21 @@ def repeat_until(stop: Callable[[], object]) -> Operator[T, Flow[T]]:
 
 
 def repeat_when(handler: Callable[[Flow[int]], Publisher[object]]) -> Operator[T, Flow[T]]:
-    """The flow again, for each item of another flow.
+    """Run the flow again for each item of another flow.
 
     >>> import flow_core as flow
     >>> list(flow.just("a", "b").repeat_when(lambda runs: runs.take(3)))
     ['a', 'b', 'a', 'b', 'a', 'b']
 
     For each subscriber, `handler` gets a flow with an item for each run that has completed: the
-    number of items of that run. It returns the other flow, each item of which starts the next run.
-    When the other flow ends, this flow does so, too, at once, even during a run: with ``take(3)``
-    the third item is the last, and no run follows it.
+    number of items of that run. `handler` returns the other flow, each item of which starts the
+    next run. When the other flow ends, this flow ends, too, at once, even during a run: with
+    ``take(3)`` the third item is the last, and no run follows it.
 
-    Demand: exact; the next run gets the demand that a run has not used. One item is requested of
-    the other flow for each run.
+    Demand: exact; the next run gets the demand that the one before has not used. One item is
+    requested of the other flow for each run.
     Thread: the upstream's; a run begins where the other flow gives its item. Fusion: none.
-    Errors: an error ends the flow, also one of the other flow or of `handler`.
+    Errors: an error ends the flow; so does an error of the other flow or of `handler`.
 
     Args:
         handler: called once per subscriber, when it subscribes; its result need not use its
@@ -117,8 +117,8 @@ def check_times(times: int, operator: str) -> None:
     """Check that `times` is a number of runs.
 
     Raises:
-        TypeError: if it is not an int.
-        ValueError: if it is less than 0.
+        TypeError: if `times` is not an int.
+        ValueError: if `times` is less than 0.
     """
     if not isinstance(times, int) or isinstance(times, bool):
         raise TypeError(f"{operator}(times) takes an int or None, not {times!r}")

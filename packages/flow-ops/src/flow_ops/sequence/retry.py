@@ -42,17 +42,19 @@ def retry(
 
     The whole flow begins again. `map_concurrent` has a ``retry`` for each of its items.
 
-    Demand: exact; the next attempt gets the demand that one has not used. The flow is subscribed
-    again even without demand.
-    Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's.
+    Demand: exact; the next attempt gets the demand that the one before has not used. The flow is
+    subscribed again even without demand.
+    Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's
+    thread.
     Fusion: none.
     Errors: the last one, when no attempt is left, or `when` does not select it.
 
     Args:
-        times: how often to try again after the first failure; None for any number, or for the
-            number of a Backoff.
-        backoff: how long to wait before an attempt: the time in seconds before the first one, from
-            which it grows as that of a `Backoff` does; or a `Backoff`. None to try again at once.
+        times: how often to try again after the first failure; None for any number of times, or for
+            the number that the Backoff has.
+        backoff: how long to wait before an attempt: the time in seconds before the first attempt,
+            from which the time grows as that of a `Backoff` does; or a `Backoff`. None to try again
+            at once.
         when: selects the errors after which to try again: a class, a tuple of classes, or a
             function that returns something true.
 
@@ -104,15 +106,15 @@ def retry_when(
     >>> subscriber.error
     RetryExhaustedError("retries exhausted: 2 of 2; the last failure: ZeroDivisionError('...')")
 
-    A `Backoff` says how long to wait. A handler gets, for each subscriber, the flow of the errors,
+    A `Backoff` says how long to wait. For each subscriber, a handler gets the flow of the errors,
     and returns another flow, each item of which starts the next attempt. When the other flow ends,
-    this flow does so, too, at once, even during an attempt: with ``errors.take(3)`` the third item
-    is the last, and no attempt follows it.
+    this flow ends, too, at once, even during an attempt: with ``errors.take(3)`` the third item is
+    the last, and no attempt follows it.
 
-    Demand: exact; the next attempt gets the demand that one has not used. One item is requested of
-    the other flow for each attempt.
-    Thread: the upstream's; an attempt begins on the clock's, or where the other flow gives its
-    item. Fusion: none.
+    Demand: exact; the next attempt gets the demand that the one before has not used. One item is
+    requested of the other flow for each attempt.
+    Thread: the upstream's; an attempt begins on the clock's thread, or where the other flow gives
+    its item. Fusion: none.
     Errors: those that a Backoff does not retry; `RetryExhaustedError`; those of the other flow and
     of the handler.
 
@@ -122,7 +124,7 @@ def retry_when(
             the last one is kept.
 
     Raises:
-        TypeError: if `handler` is neither.
+        TypeError: if `handler` is neither a Backoff nor a function.
     """
     if isinstance(handler, Backoff):
         backoff = handler
@@ -212,7 +214,8 @@ class BackoffRetry(SwitchArbiter[T]):
         backoff: how long to wait, and how often.
         downstream: gets the signals.
         label: the operator and where it was assembled, for messages.
-        counts: whether the last error is raised as one that says how often the flow was tried.
+        counts: whether the last error is raised as a `RetryExhaustedError`, which says how often
+            the flow was tried.
     """
 
     __slots__ = ("_backoff", "_clock", "_counts", "_random", "_retries", "_source", "_timer")

@@ -1,4 +1,4 @@
-"""`start_with_flows`: the items of other flows, then those of the flow."""
+"""`start_with_flows`: the items of other flows, then those of this flow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def start_with_flows(
 def start_with_flows(
     *others: Publisher[Any], delay_error: bool = False
 ) -> Operator[Any, Flow[Any]]:
-    """The items of the others, then those of this flow.
+    """The items of the other flows, then those of this flow.
 
     >>> import flow_core as flow
     >>> list(flow.just("b").start_with_flows(flow.range(2), flow.just("a")))

@@ -39,16 +39,17 @@ R = TypeVar("R")
 
 @final
 class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]):
-    """Stands between the upstream, the current inner flow and the downstream.
+    """Runs one inner flow at a time, between the upstream and the downstream.
 
     The thread that drains takes items, maps them, and runs the inner flows that are iterators or
-    functions. A flow that has to be subscribed to is `_inner` until it has ended. Meanwhile it
-    alone sends items, and draining does nothing. So items never overlap, and a drain that finds
-    `_inner` None is the only one to call the downstream. Inner flows that end within ``subscribe``
-    do so under the permit, and the loop continues: there is no recursion, however many follow.
+    functions. An inner flow that has to be subscribed to stays in `_inner` until it has ended.
+    Meanwhile that flow alone sends items, and draining does nothing. So items never overlap, and a
+    drain that finds `_inner` None is the only one to call the downstream. Inner flows that end
+    within ``subscribe`` do so under the permit, and the loop continues: there is no recursion,
+    however many follow.
 
-    Only a drain sends terminals. For a bad request (§3.9) during an inner flow, the inner flow
-    first leaves its turn, when its on_next has returned.
+    Only a drain sends terminals. For a bad request (§3.9) during an inner flow, the error waits
+    until an on_next of that flow has returned and the flow has left its turn.
 
     Args:
         downstream: gets the signals.
@@ -96,13 +97,13 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
     ) -> None:
         super().__init__()
         self.gate = Gate()
-        """Cancelled, for good, when the flow has ended for whatever reason."""
+        """Is cancelled, for good, when the flow has ended for whatever reason."""
         self._downstream: CoreSubscriber[R] | None = downstream
         self._home = downstream.home()
-        """Kept, since inner flows are subscribed to on any thread."""
+        """The downstream's home. It is kept, since inner flows are subscribed to on any thread."""
         self._context = task_context(self._home) if eager else None
-        """The context in which flows follow one another: the subscriber's, whichever thread brings
-        the end of one."""
+        """The context in which flows follow one another: the subscriber's, on whichever thread an
+        inner flow ends."""
         self._thread = get_ident()
         self._conditional = isinstance(downstream, ConditionalSubscriber)
         self._mapper = mapper
@@ -113,7 +114,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         self._upstream: Subscription | None = None
         self._outer: Pulled[T] | Polled[T] | Queued[T] | None = None
         self._asynchronous = False
-        """True if the upstream's queue is shared: on_next is only a wake-up."""
+        """True if this polls the upstream's queue: on_next is only a wake-up then."""
         self._errors: list[BaseException] = []
         """The delayed errors of inner flows."""
         self._bad: ValueError | None = None
@@ -124,7 +125,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         """Guards `_requested`, and `_inner` with its upstream. Never held while calling out."""
         self._requested = 0
         self._emitted = 0
-        """Written by drains, and by the inner flow when it ends."""
+        """The number of items sent. Written by drains, and by the inner flow when it ends."""
 
     def start(self, outer: Pulled[T]) -> None:
         """Start with an iterator, without an upstream to subscribe to."""
@@ -206,7 +207,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def on_complete(self) -> None:
-        """End it, unless the flow has ended already: see `statistics`."""
+        """End the upstream's part, unless the flow has ended already: see `statistics`."""
         if not (self._done or self.gate.cancelled):
             self._done = True
             self.signal()
@@ -215,7 +216,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def request(self, n: int, /) -> None:
-        """Pass the demand to the current inner flow. Any thread."""
+        """Pass the demand to the current inner flow. Any thread may call this."""
         bad = bad_request(n)
         if self.gate.cancelled:
             return
@@ -239,7 +240,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def cancel(self) -> None:
-        """Cancel; if a thread drains, that one closes the generators."""
+        """Cancel; if a thread is draining, that thread closes the generators."""
         self._bad = None
         self._downstream = None
         if not self.gate.cancelled:
@@ -247,7 +248,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         self.signal()
 
     def _halt(self) -> None:
-        """Stop: the running code notices it, and the next drain cleans up."""
+        """Tell the running code to stop; the next drain cleans up."""
         with self._lock:
             inner = self._inner
             running = None if inner is None else inner.upstream
@@ -264,7 +265,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
     # -- signals from the inner flow
 
     def admit(self, inner: InnerSubscriber[R], subscription: Subscription) -> int:
-        """Take the subscription of the current inner flow.
+        """Take the subscription of the current inner flow, and return the demand for it.
 
         Returns:
             What to request of it; -1 to cancel it, since its turn has passed.
@@ -277,7 +278,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             return UNBOUNDED if requested == UNBOUNDED else requested - self._emitted
 
     def leave_turn(self, inner: InnerSubscriber[R], error: BaseException | None) -> None:
-        """Note that the inner flow has ended, or left its turn since the flow has ended."""
+        """Note that the inner flow has ended, or left its turn because the whole flow has ended."""
         with self._lock:
             turn = self._inner is inner
             if error is not None and turn and not self.gate.cancelled:
@@ -299,7 +300,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             context.copy().run(self.signal)
 
     def raised_within(self, error: BaseException) -> None:
-        """Call `raised`, whichever downstream there is."""
+        """Call `raised`; if the flow was cancelled, drop `error`, or raise it if it is fatal."""
         downstream = self._downstream
         if downstream is None:  # it was cancelled, and raises all the same
             throw_if_fatal(error)
@@ -432,7 +433,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
     def _open(self, flow: Flow[R]) -> Pulled[R] | Flow[R] | None:
         """Return `flow` as an iterator, or as a flow to subscribe to.
 
-        None if it has failed already.
+        The result is None if the flow has failed already.
         """
         try:
             flow = resolved(flow)
@@ -444,7 +445,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
     def _push_all(
         self, downstream: CoreSubscriber[R], flow: Flow[R], emit: Callable[[R], object]
     ) -> bool:
-        """Send all items of an inner flow by its own loop, as everything was requested.
+        """Send all items of an inner flow by its own loop, since the demand is unbounded.
 
         Returns:
             True if it was such a flow.
@@ -463,7 +464,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         return loop is not None
 
     def _push(self, downstream: CoreSubscriber[R], current: Pulled[R], left: int) -> int:
-        """Send items of `current`, up to `left`; it is `_current` as long as it may have more.
+        """Send up to `left` items of `current`, which stays in `_current` while it may have more.
 
         Returns:
             The rest of `left`.
@@ -516,7 +517,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             inner.on_error(error)
 
     def _find_end(self, outer: Pulled[T] | Polled[T] | Queued[T]) -> bool:
-        """End the flow if that needs no demand; return whether it has ended."""
+        """End the flow if its end needs no demand; return whether it has ended."""
         current = self._current
         if current is not None:
             if not current.ended():
@@ -557,7 +558,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         return True
 
     def _keep(self, error: BaseException) -> None:
-        """Note an error of an inner flow: it ends the flow, now or when the others have ended."""
+        """Note an error of an inner flow: the flow fails now, or once the others have ended."""
         throw_if_fatal(error)
         self._errors.append(no_stop(error))
         if not self._delay_error:
@@ -572,7 +573,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         """Send the terminal, unless the flow has ended.
 
         Args:
-            error: the last error; it comes after those that were delayed.
+            error: the last error; it is reported after the delayed ones.
             ended: whether the upstream has ended, so that it need not be cancelled.
         """
         errors = self._errors
@@ -631,7 +632,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def statistics(self) -> Statistics:
-        """Report the state. `requested` is updated when a run of inner items has ended."""
+        """Report the state. `requested` is updated after each run over items of an inner flow."""
         requested, inner, outer = self._requested, self._inner, self._outer
         if requested != UNBOUNDED:
             requested -= self._emitted

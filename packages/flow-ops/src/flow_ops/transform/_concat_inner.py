@@ -27,9 +27,9 @@ R = TypeVar("R")
 class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
     """Receives one inner flow.
 
-    Items go straight to the downstream, under a permit that shows when no item is being sent. A
-    publisher that answers a request by calling on_next within on_next finds the permit taken: its
-    items wait, which keeps their order and bounds the stack.
+    Items go straight to the downstream, under a permit that shows when no item is being sent. If a
+    publisher answers a request within on_next by another call of on_next, the permit is taken:
+    these items wait, which keeps their order and bounds the stack.
 
     Args:
         owner: the subscriber whose downstream gets the items.
@@ -56,7 +56,7 @@ class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
         self._inbox: deque[R] = deque()
         self.upstream: Subscription | None = None
         self.produced = 0
-        """The demand that was used up."""
+        """The number of items that have used up demand."""
 
     @override
     def home(self) -> Home | None:

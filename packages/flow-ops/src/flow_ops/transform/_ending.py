@@ -1,4 +1,4 @@
-"""The end of an upstream, which waits for a drain."""
+"""The base of subscribers that leave the end of their upstream to a drain."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class EndsInDrain(SerialDrain, CoreSubscriber[T], Generic[T]):
     def __init__(self) -> None:
         super().__init__()
         self._done = False
-        """True when the upstream has ended; `_error` was set before, and no item is queued
-        after."""
+        """True when the upstream has ended. `_error` is set first, and no item is queued
+        afterwards."""
         self._error: BaseException | None = None
 
     @property
     def _is_deaf(self) -> bool:
-        """Return whether an end is of no use any more, though none has come."""
+        """Return whether an end would be ignored now, though none has come."""
         return False
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Keep the error; it comes after the items that wait."""
+        """Keep the error; it is reported after the items that wait."""
         if error is None:
             raise none_given("on_error")
         if self._done or self._is_deaf:

@@ -37,8 +37,8 @@ R = TypeVar("R")
 class IterableFlatMap(Mapped[R], IterableSource[R]):
     """A `Mapped` over a synchronous upstream, which can be iterated over without a subscription.
 
-    That holds as long as the inner flows can be pulled, and end within `prefetch` items. The first
-    one that does not runs at the same time as those that follow it.
+    An inner flow is pulled in that loop if it can be, and ends within `prefetch` items. From the
+    first one that does not, the inner flows run at the same time.
     """
 
     __slots__ = ()
@@ -106,8 +106,8 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
     """Gives the items of inner flows as they come.
 
     An item goes straight to the downstream if no other thread is at work, nothing waits, and there
-    is demand. Otherwise it waits in one queue for all, which keeps the order in which items came.
-    Each inner flow has no more items there than were requested of it.
+    is demand. Otherwise the item waits in one queue for all inner flows, which keeps the order in
+    which items came. Each inner flow has no more items there than were requested of it.
 
     Args:
         source: the upstream.
@@ -127,7 +127,8 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
     ) -> None:
         super().__init__(source, downstream, mapper, limits)
         self.limit = replenish_limit(limits.prefetch)
-        """The number of sent items of an inner flow after which as many are requested again."""
+        """The number of sent items of an inner flow after which as many items are requested
+        again."""
         self._waiting: deque[tuple[MergedInput[R] | Outer[Any, R], R]] = deque()
 
     @override
@@ -146,7 +147,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
     def _in_place(self, flow: Flow[R]) -> tuple[Flow[R], int] | None:
         """Send the items of an inner flow that can be pulled, as long as none has to wait.
 
-        With the permit, which no other inner flow wants: none is running.
+        Call this with the permit. No other inner flow wants it, since none is running.
 
         Returns:
             The flow to subscribe to, and how many of its items were sent; None if it has
@@ -205,7 +206,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
                 items.close()
 
     def _all_in_place(self, flow: Flow[R], gate: Gate) -> bool:
-        """Send all items of an inner flow by its own loop, as everything was requested.
+        """Send all items of an inner flow by its own loop, since the demand is unbounded.
 
         Returns:
             True if it was such a flow.
@@ -253,7 +254,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         return False
 
     def send(self, item: R) -> None:
-        """Send an item, like `Coordinator.emit`, but one that is not None.
+        """Send an item, as `Coordinator.emit` does; the item must not be None.
 
         When the flow has ended, drop it.
         """
@@ -300,9 +301,9 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
 class MergedInput(Input[R]):
     """Receives one of the flows that are merged.
 
-    It has its slot until it has ended and its last item was sent: otherwise more and more items
-    would wait. If it ends before it is `added`, that method returns so to the upstream's thread; if
-    later, it is counted as `freed`. The owner's lock decides which.
+    The flow keeps its slot until it has ended and its last item was sent: otherwise more and more
+    items would wait. If it has ended before `added` is called, `added` tells the upstream's thread
+    so; if it ends later, it is counted as `freed`. The owner's lock decides which.
 
     Args:
         owner: the operator that merges.
@@ -316,24 +317,24 @@ class MergedInput(Input[R]):
         super().__init__(owner, owner.prefetch - taken)
         self.merging = owner
         self._adding = True
-        """True while the upstream's thread subscribes to it."""
+        """True while the upstream's thread subscribes to the flow."""
         self._came = 0
         """The number of items that had to wait. Written by the source's thread."""
         self._left = 0
-        """The number of these that were sent. Written with the permit."""
+        """The number of these items that were sent. Written with the permit."""
         self._taken = taken
         """The number of items that were sent since the last request. Written with the permit."""
         self._ended = False
-        """True when its end has been seen, with the permit."""
+        """True when a drain, which has the permit, has seen the end of the flow."""
         self._at_once = False
-        """True if it has ended while it was `_adding`, and no item waits."""
+        """True if the flow has ended while `_adding` was True, and no item waits."""
         self._checked: str | None = None
         """The source, if no other code checks that it does not give None."""
 
     def added(self) -> bool:
-        """Return whether it has ended already, now that it was subscribed to.
+        """Return whether the flow has ended already, right after the subscription to it.
 
-        In the upstream's thread.
+        The upstream's thread calls this.
         """
         with self.merging._lock:
             self._adding = False
@@ -424,7 +425,7 @@ class MergedInput(Input[R]):
         owner.post(self._end, None)
 
     def taken(self) -> None:
-        """Count an item that had to wait and was sent. With the permit."""
+        """Count an item that had to wait and was sent. Call this with the permit."""
         self._left += 1
         if self._ended:
             if self._left == self._came:

@@ -64,7 +64,7 @@ def inline_source(flow: Flow[Any]) -> IterableSource[Any] | None:  # Any: the ty
 
 
 def known_inners(upstream: Flow[Any]) -> tuple[object, ...]:  # Any: flows of any type
-    """Return the items of `upstream`, if it is a list of flows; for `flow explain`."""
+    """Return the items of `upstream`, if they are a list of known flows; for `flow explain`."""
     inners: tuple[object, ...] = getattr(source_of(upstream), "inners", ())
     return () if stages_of(upstream) else inners
 
@@ -75,7 +75,8 @@ def pulled(flow: Flow[T], gate: Gate, *, checked: bool = False) -> Pulled[T] | N
     Args:
         flow: the flow to iterate over.
         gate: ends the loop soon when it is cancelled, even one that drops all items.
-        checked: whether it checks for None; otherwise it may leave that to the reader of the items.
+        checked: whether the iterator checks for None; otherwise it may leave that to the reader of
+            the items.
 
     Raises:
         BaseException: an error that the source raises when it is called or iterated, unless a stage
@@ -112,7 +113,7 @@ def pushed(
 
     See `Chain._pushed`.
 
-    After ``next`` it runs to its end, or to where its gate is cancelled: then it yields a number
+    One ``next`` runs the loop to its end, or until its gate is cancelled: then it yields a number
     and has to be closed.
 
     Args:
@@ -144,7 +145,7 @@ class Pulled(IterableSource[T]):
     Args:
         items: the items; may be `raw` itself.
         raw: the source's iterator.
-        knows_end: whether there are no items when `raw` has none.
+        knows_end: whether `items` has none left when `raw` has none left.
     """
 
     __slots__ = ("_knows_end", "_raw", "items")
@@ -161,11 +162,11 @@ class Pulled(IterableSource[T]):
         return self.items
 
     def ended(self) -> bool:
-        """Return whether it is certain, without asking for an item, that there is none."""
+        """Return whether it is certain, without asking for an item, that none is left."""
         return self._knows_end and exhausted(self._raw)
 
     def close(self) -> None:
-        """Close generators: in the thread that drains, and never while they run (X09)."""
+        """Close generators. The thread that drains calls this, never while they run (X09)."""
         try:
             close_iterator(self.items)
             if self._raw is not self.items:
@@ -186,7 +187,7 @@ class Polled(Generic[T]):
         self.items = _poll_all(queue.poll)
 
     def ended(self) -> bool:
-        """See `Pulled.ended`."""
+        """Return whether it is certain that no item is left; see `Pulled.ended`."""
         return self._queue.is_empty()
 
     def close(self) -> None:
@@ -202,13 +203,13 @@ class Polled(Generic[T]):
 class Queued(Generic[T]):
     """Items that wait, in our own queue or in that of an upstream which has granted ASYNC.
 
-    It is its own iterator, which may end and continue when there are items again. Taking items
-    requests 75 % of the prefetch again and again.
+    This object is its own iterator, which may end, and continue when there are items again.
+    Whenever 75 % of the prefetch were taken, as many items are requested again.
 
     Args:
         upstream: the subscription to request items of.
         prefetch: how many items were requested at first, and may wait.
-        shared: the upstream's queue, if it is polled.
+        shared: the upstream's queue, if items are polled from it.
     """
 
     __slots__ = ("_consumed", "_limit", "_poll", "_shared", "_upstream", "_waiting", "prefetch")
@@ -246,12 +247,12 @@ class Queued(Generic[T]):
     def waiting(self) -> int | None:
         """Return the number of items that wait here.
 
-        None if they wait in an upstream that is polled.
+        The result is None if they wait in an upstream that is polled.
         """
         return len(self._waiting) if self._shared is None else None
 
     def offer(self, item: T) -> bool:
-        """Have `item` wait; False if there is no room."""
+        """Have `item` wait; return False if there is no room."""
         if len(self._waiting) >= self.prefetch:
             return False
         self._waiting.append(item)

@@ -56,9 +56,9 @@ class Limits:
     """Limits for inner flows: how many run at a time, and how much they prefetch.
 
     Args:
-        concurrency: how many of them at a time.
-        prefetch: items to request of each ahead, and the most of each that wait.
-        delay_error: whether errors come when all have ended.
+        concurrency: how many inner flows run at a time.
+        prefetch: items to request of each inner flow ahead, and the most of each that wait.
+        delay_error: whether errors come when all inner flows have ended.
 
     Raises:
         TypeError: if `concurrency` or `prefetch` is not an int.
@@ -105,7 +105,8 @@ def mapping_operator(
         mapper: the user's function.
         limits: how many flows run at a time, and how much they prefetch.
         make: creates a coordinator for a subscriber.
-        iterated: the class of the source behind an upstream that is an iterator, if not `Mapped`.
+        iterated: the class of the source behind an upstream that is an iterator, if it is not
+            `Mapped`.
 
     Raises:
         TypeError: if `mapper` cannot be called.
@@ -145,7 +146,7 @@ class Mapped(Publisher[R]):
     Args:
         upstream: the flow whose items are mapped.
         mapping: makes flows of the items.
-        limits: how many of these run at a time, and how much they prefetch.
+        limits: how many of these flows run at a time, and how much they prefetch.
         make: creates the coordinator.
     """
 
@@ -172,7 +173,7 @@ class Mapped(Publisher[R]):
 
     @property
     def inner_flows(self) -> str | None:
-        """Describe where they come from, for `flow explain`."""
+        """Describe where the inner flows come from, for `flow explain`."""
         told = self._mapping.told(self.upstream)
         return told and f"{told}, at most {self.limits.concurrency} at a time"
 
@@ -188,15 +189,16 @@ class Mapped(Publisher[R]):
 class Mapping(Coordinator[R], Generic[T, R]):
     """Runs the flows that a mapper makes of the upstream's items, up to a number at a time.
 
-    `Concurrency` requests of the upstream: as many as may run, and one more for each that is free
-    again. A subclass defines what an inner flow is connected to, and what happens to its items.
+    `Concurrency` makes the requests to the upstream: as many items as inner flows may run, and one
+    more for each slot that is free again. A subclass defines what an inner flow is connected to,
+    and what happens to its items.
 
     Args:
         source: the upstream.
         downstream: gets the signals.
         mapper: returns the flows.
         limits: how many run at a time, and how much they prefetch.
-        outer: receives the upstream's items, if it does more than `Outer`.
+        outer: receives the upstream's items, if that is more than `Outer` does.
     """
 
     __slots__ = ("_delay_error", "_errors", "_outer", "_source", "exhausted", "prefetch", "slots")
@@ -224,7 +226,7 @@ class Mapping(Coordinator[R], Generic[T, R]):
 
     @abstractmethod
     def add(self, flow: Publisher[R]) -> bool:
-        """Run an inner flow. In the upstream's thread, without the permit.
+        """Run an inner flow. The upstream's thread calls this, without the permit.
 
         Returns:
             True if its slot is free again; if not, `slots.freed` counts it when it is.
@@ -232,7 +234,9 @@ class Mapping(Coordinator[R], Generic[T, R]):
 
     @abstractmethod
     def push(self, item: R) -> bool:
-        """Take the only item of an inner flow. In the upstream's thread, without the permit.
+        """Take the only item of an inner flow.
+
+        The upstream's thread calls this, without the permit.
 
         Returns:
             True if its slot is free again; if not, it is when the item was sent.
@@ -255,19 +259,22 @@ class Mapping(Coordinator[R], Generic[T, R]):
             slots.signal()
 
     def outer_ended(self, error: BaseException | None) -> None:
-        """Note that the upstream has ended, or the mapper has failed. With the permit."""
+        """Note that the upstream has ended, or the mapper has failed. Call this with the permit."""
         self.exhausted = True
         if error is not None:
             self.keep(error)
 
     def keep(self, error: BaseException) -> None:
-        """Note an error: the flow fails, now or when all flows have ended. With the permit."""
+        """Note an error, with which the flow fails now, or when all inner flows have ended.
+
+        Call this with the permit.
+        """
         self._errors.append(error)
         if not self._delay_error:
             self.finish()
 
     def finish(self) -> None:
-        """Send the end: all flows have ended. With the permit."""
+        """Send the end: all inner flows have ended. Call this with the permit."""
         errors, self._errors = self._errors, []
         if errors:
             self.fail(combined(self.label, errors))
@@ -283,11 +290,11 @@ class Mapping(Coordinator[R], Generic[T, R]):
 
 
 class Outer(Input[T], Generic[T, R]):
-    """Receives the items from which flows are made. The mapper runs in its thread.
+    """Receives the items from which flows are made. The mapper runs in the upstream's thread.
 
     Args:
         owner: the coordinator that runs the flows.
-        mapper: returns them.
+        mapper: returns the flows.
         concurrency: items to request at first.
     """
 
@@ -299,7 +306,8 @@ class Outer(Input[T], Generic[T, R]):
         self.mapper = mapper
         self.slots = owner.slots
         self.gate = Gate()
-        """The gate of the inner flow that runs in place: closed when the flow has ended."""
+        """The gate of the inner flow that runs in place. It is closed when the whole flow has
+        ended."""
         owner.slots.outer = self
 
     @override
@@ -356,7 +364,7 @@ class Outer(Input[T], Generic[T, R]):
     def taken(self) -> None:
         """Note that the only item of an inner flow, which had to wait, was sent.
 
-        With the permit.
+        Call this with the permit.
         """
         self.slots.freed += 1
 
@@ -376,12 +384,13 @@ class Outer(Input[T], Generic[T, R]):
 class Concurrency(SerialDrain):
     """The slots of inner flows: requests as many items of the upstream as slots are free.
 
-    It requests without the operator's permit, in one thread at a time, and never within itself: an
-    upstream that sends within ``request`` runs in a loop, whatever its flows do.
+    It makes the requests without the operator's permit, in one thread at a time, and never a
+    request within a request: an upstream that sends within ``request`` runs in a loop, whatever its
+    flows do.
 
-    Slots that the upstream's thread frees itself, by inner flows that end at once, are requested
-    again when they are 75 %, or when the upstream has sent all that was requested; a slot that an
-    inner flow has held is requested again at once.
+    Slots that the upstream's thread frees itself, by inner flows that end at once, are refilled by
+    a request when they are 75 % of all slots, or when the upstream has sent all that was requested;
+    a slot that a running inner flow has held is refilled at once.
 
     Args:
         count: the number of slots.
@@ -406,17 +415,18 @@ class Concurrency(SerialDrain):
         # Any: only requests are made.
         self.outer: Outer[Any, Any] | None = None
         self.asked = count
-        """The number of items requested so far. Written here."""
+        """The number of items requested so far. Written by this object."""
         self.arrived = 0
         """The number of items that came so far. Written by the upstream's thread."""
         self.spare = 0
-        """The number of slots that were free again at once. Written by the upstream's thread."""
+        """The number of slots that were free again at once, since their inner flow ended at once.
+        Written by the upstream's thread."""
         self.freed = 0
         """The number of slots that are free again. Written with the operator's permit."""
         self.seen = 0
         """The value of `freed` at the last request."""
         self.look_at = self._limit
-        """The upstream's thread signals from the item with this number on; never above `asked`."""
+        """From the item with this number on, the upstream's thread signals. Never above `asked`."""
 
     @override
     def drain(self) -> None:
@@ -437,7 +447,7 @@ class Concurrency(SerialDrain):
 
 @final
 class One(Generic[R]):
-    """The only item of an inner flow that was called, in the form of a `BufferedInput`.
+    """The only item of an inner flow that was called, with the methods of a `BufferedInput`.
 
     Args:
         item: the item; it waits for its turn.

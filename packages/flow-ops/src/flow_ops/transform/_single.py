@@ -23,12 +23,13 @@ R = TypeVar("R")
 def single(
     flow: Flow[T], mapper: Mapper[T, R], apply: Callable[[Flow[T]], Flow[R]]
 ) -> Flow[R] | None:
-    """Return the flow of the only item of `flow`, if it has at most one; None if that is not known.
+    """Return the flow of the only item of `flow`, if it has at most one; None if it may have more.
 
     Args:
         flow: the upstream of the operator.
         mapper: returns flows for its items.
-        apply: applies the operator to a flow, which may be known only at the subscription.
+        apply: applies the operator to a flow; called at the subscription if `flow` is known only
+            then.
     """
     called = call_of(flow)
     if called is not None:

@@ -27,13 +27,13 @@ def deciding(
     decided: Callable[[Flow[R], T], Flow[S]],
     options: tuple[int, bool],
 ) -> Operator[T, Flow[S]]:
-    """Return a `concat_map` over the flows that `decided` makes of the mapper's flow and the item.
+    """Return a `concat_map` over the flows that `decided` makes.
 
     Args:
         name: the name of the operator.
         mapper: returns a flow for an item.
-        decided: called with that flow and the item; returns the flow whose items come.
-        options: ``prefetch`` and ``delay_error``.
+        decided: called with the mapper's flow and the item; returns the flow whose items are sent.
+        options: ``prefetch`` and ``delay_error``, as in `concat_map`.
 
     Raises:
         TypeError: if `mapper` cannot be called, or the prefetch is not an int.

@@ -29,8 +29,8 @@ def concat_all(
 
     Args:
         prefetch: flows to request ahead of an upstream that pushes, and the most that wait.
-        delay_error: whether the other flows follow one that fails; its error comes at the end,
-            several as an ExceptionGroup.
+        delay_error: whether the other flows still follow when a flow fails; its error comes at the
+            end, several errors as an ExceptionGroup.
 
     Raises:
         TypeError: if `prefetch` is not an int.

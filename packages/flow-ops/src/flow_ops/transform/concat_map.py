@@ -45,17 +45,18 @@ def concat_map(
     >>> list(flow.range(3).concat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
     [(1, 0), (2, 0), (2, 1)]
 
-    Demand: exact; the next inner flow gets the demand that one has not used. Without demand the
-    mapper is not called and no inner flow is started. `prefetch` items are requested of an upstream
-    that pushes, and 75 % of that again whenever as many were mapped.
-    Thread: the mapper runs where the inner flow before has ended, or where the request came when
-    there was none. An inner flow whose source is an iterator or a function runs right there, in the
-    operator's own loop; any other is subscribed to, and its items keep its thread. Iteration: over
-    a synchronous upstream ``for`` makes one loop of all, in its own thread. It waits there for an
-    inner flow that is asynchronous.
-    Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one learns that this may be on
-    another thread, so that its user code stays where it is. If the upstream is a constant or a
-    function, there is no operator at all: the subscription goes to the mapped flow.
+    Demand: exact; the next inner flow gets the demand that the one before has not used. Without
+    demand the mapper is not called and no inner flow is started. `prefetch` items are requested of
+    an upstream that pushes, and 75 % of that again whenever as many were mapped.
+    Thread: the mapper runs where the previous inner flow has ended; if the mapper had to wait for
+    demand, where the request came. An inner flow whose source is an iterator or a function runs
+    right there, in the operator's own loop; any other is subscribed to, and its items keep its
+    thread. Iteration: over a synchronous upstream, ``for`` makes one loop of all flows, in its own
+    thread, where it waits for an inner flow that is asynchronous.
+    Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one learns that it may be
+    polled on another thread: then it still runs the user's code on its own thread. If the upstream
+    is a constant or a function, there is no operator at all: the subscription goes to the mapped
+    flow.
     Errors: an error of the upstream comes in its place, after the inner flows of the items before
     it.
 
@@ -63,9 +64,10 @@ def concat_map(
         mapper: called with an item, when it is that item's turn; returns a flow, not None.
         prefetch: items to request of an upstream that pushes, and the most that wait for their
             turn.
-        delay_error: whether the other flows follow an inner flow that fails; its error comes at the
-            end, several as an ExceptionGroup. Otherwise it ends the flow at once. An error of the
-            mapper itself or of the upstream ends the flow, with the errors that were delayed.
+        delay_error: whether the other inner flows still follow when one fails; its error comes at
+            the end, several errors as an ExceptionGroup. Otherwise the error ends the flow at once.
+            An error of the mapper itself or of the upstream ends the flow, with the errors that
+            were delayed.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and
@@ -154,7 +156,7 @@ class ConcatMap(Publisher[R]):
 
     @property
     def inner_flows(self) -> str | None:
-        """Describe where they come from, for `flow explain`."""
+        """Describe where the inner flows come from, for `flow explain`."""
         told = self._mapper.told(self._upstream)
         return told and f"{told}, one after the other"
 
@@ -186,7 +188,7 @@ class ConcatMap(Publisher[R]):
 
 @final
 class IterableConcatMap(ConcatMap[R], IterableSource[R]):
-    """A `ConcatMap` over a synchronous upstream, which needs no subscription to iterate over."""
+    """A `ConcatMap` over a synchronous upstream; iterating over it needs no subscription."""
 
     __slots__ = ()
 

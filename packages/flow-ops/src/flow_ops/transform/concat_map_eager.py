@@ -36,7 +36,9 @@ def concat_map_eager(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[R]]:
-    """Each item becomes a flow; they run at once, but all of one come before those of the next.
+    """Each item becomes a flow.
+
+    They run at once, but all items of one come before those of the next.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).concat_map_eager(lambda n: flow.range(n).map(lambda m: (n, m))))
@@ -45,14 +47,15 @@ def concat_map_eager(
     The result is that of `concat_map`, sooner. Other libraries call it flat_map_sequential.
 
     Demand: exact. `concurrency` items are requested of the upstream, and one more for each inner
-    flow whose items were all sent; `prefetch` items of each inner flow, which wait for its turn,
-    and 75 % of that again whenever as many were taken.
+    flow whose items were all sent; `prefetch` items are requested of each inner flow, and wait for
+    its turn; 75 % of them are requested again whenever as many were taken.
     Thread: the mapper runs where the upstream's item comes. Items come on the thread of the inner
     flow whose turn it is, or on whichever thread is at work.
     Fusion: an inner flow with SYNC or ASYNC is polled when it is its turn, so a synchronous one
-    runs no earlier; it learns that this may be on another thread. An inner flow that is a constant
-    or a function is called where the mapper runs, and not subscribed to. If the upstream is one,
-    there is no operator at all: the subscription goes to the mapped flow.
+    runs no earlier; it learns that it may be polled on another thread. An inner flow that is a
+    constant or a function is called where the mapper runs, and not subscribed to. If the upstream
+    is a constant or a function, there is no operator at all: the subscription goes to the mapped
+    flow.
     Errors: the first one cancels everything else, and overtakes the items that wait.
 
     Args:
@@ -60,9 +63,9 @@ def concat_map_eager(
         concurrency: how many inner flows are subscribed at a time, including the one whose turn it
             is, and those that have ended before their turn.
         prefetch: items to request of each inner flow ahead, and the most of each that wait.
-        delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
-            have ended; several are raised as an ExceptionGroup. An upstream whose item cannot be
-            mapped is cancelled.
+        delay_error: whether errors (also those of the upstream and of the mapper) come when all
+            inner flows have ended; several are raised as an ExceptionGroup. An upstream whose item
+            cannot be mapped is cancelled.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and

@@ -24,13 +24,13 @@ def delay_until(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[T]]:
-    """Each item when the flow that `mapper` returns for it has completed.
+    """Each item, once the flow that `mapper` returns for it has completed.
 
     >>> import flow_core as flow
     >>> list(flow.just("a", "b").delay_until(lambda _: flow.range(3)))
     ['a', 'b']
 
-    The items of these flows are dropped. One item at a time, in order.
+    The items of these flows are dropped. The operator handles one item at a time, in order.
 
     Demand, thread and fusion are those of `concat_map`; a flow is asked for all of its items.
     Errors: those of the flows, and those that `mapper` raises. The item of a flow that fails is
@@ -40,7 +40,7 @@ def delay_until(
         mapper: called with an item; returns a flow, not None.
         prefetch: items to request of an upstream that pushes, and the most that wait.
         delay_error: whether the other items follow when one of these flows has failed; its error
-            comes at the end, then.
+            comes at the end.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `mapper` gives None.

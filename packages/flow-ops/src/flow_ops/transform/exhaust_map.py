@@ -23,7 +23,7 @@ R = TypeVar("R")
 def exhaust_map(
     mapper: Callable[[T], Convertible[R]], *, delay_error: bool = False
 ) -> Operator[T, Flow[R]]:
-    """Each item becomes a flow, except items that come while such a flow runs: they are dropped.
+    """Each item becomes a flow; items that come while such a flow runs are dropped.
 
     >>> import flow_core as flow
     >>> from flow_testing import TestSubscriber, VirtualClock
@@ -34,11 +34,12 @@ def exhaust_map(
     >>> seen.items
     [0, 3]
 
-    It suits a click that starts something: a second click changes nothing while it runs. `flat_map`
-    would run both at once, `switch_map` only the second, `concat_map` one after the other.
+    It suits a click that starts something: while that runs, a second click changes nothing. For two
+    clicks, `flat_map` would run both flows at once, `concat_map` one after the other, and
+    `switch_map` would cancel the first one for the second.
 
-    Demand: everything is requested of the upstream, and 128 items ahead of an inner flow, which
-    counts as running while its items wait.
+    Demand: everything is requested of the upstream, and 128 items ahead of an inner flow. An inner
+    flow counts as running while its items wait.
     Thread: the mapper runs where the upstream's item comes. Fusion: none.
     Errors: the first one cancels everything else. Items that are dropped go to the dropped-items
     hook.
@@ -46,7 +47,8 @@ def exhaust_map(
     Args:
         mapper: called with an item; returns a flow, or anything that `flow_core.from_` converts;
             not None.
-        delay_error: whether an error comes when the other flow has ended.
+        delay_error: whether an error of the upstream or of the inner flow comes only when the other
+            one has ended.
 
     Raises:
         TypeError: if `mapper` cannot be called.

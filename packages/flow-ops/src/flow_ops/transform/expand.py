@@ -43,23 +43,25 @@ def expand(
     >>> print(*flow.just("a").expand(below, depth_first=True))
     a b d e c f
 
-    Breadth first, the items of the upstream come first, then those of their flows, in order, one
-    flow at a time. Depth first, an item is followed by all its descendants; then the next item is
-    requested of the flow that it came from, which has been waiting.
+    Breadth first, the items of the upstream come first, then the items of the flows that `mapper`
+    returns for these, in order, one flow at a time. Depth first, an item is followed by all its
+    descendants; then the next item is requested of the flow that it came from, which has been
+    waiting.
 
     Demand: exact. Breadth first, a flow is asked for as many items as the downstream wants, and the
-    next one starts when it has ended; depth first, one item is requested of each flow that waits,
-    and without demand the mapper is not called. Memory: breadth first, each item waits until its
-    flow's turn comes: these are the items of a whole level, at most `capacity`. Depth first, each
+    next flow starts when this one has ended; depth first, one item is requested of each flow that
+    waits, and without demand the mapper is not called. Memory: breadth first, each item waits until
+    it is expanded: that is a whole level of the tree, at most `capacity` items. Depth first, each
     level has one flow that waits, and at most `capacity` levels are entered. More than that ends
     the flow with MissingBackpressureError: a tree cannot be slowed down.
-    Thread: the mapper runs where the flow before has ended, where its item came, or where the
+    Thread: the mapper runs where the previous flow has ended, where the item came, or where the
     request came. Items keep the thread of their flow.
-    Fusion: depth first, a flow with SYNC or ASYNC is polled; breadth first, as `concat`.
+    Fusion: depth first, a flow with SYNC or ASYNC is polled; breadth first, fusion is that of
+    `concat`.
     Errors: the first one ends the flow.
 
     Args:
-        mapper: returns a flow for each item, an empty one for a leaf; not None.
+        mapper: returns a flow for each item, an empty flow for a leaf; not None.
         depth_first: whether the descendants of an item come before its siblings.
         capacity: how many items may wait to be expanded; depth first, how many levels the tree may
             have.
@@ -94,7 +96,7 @@ def expand(
 
 
 def _by_level(flow: Flow[T], mapper: Mapper[T, T], capacity: int) -> Flow[T]:
-    """Return a walk by levels: flows follow one another, and their items decide which."""
+    """Return a walk by levels: flows follow one another, one for each item that has come."""
     waiting: deque[T] = deque()
 
     def remember(item: T) -> None:
@@ -149,7 +151,7 @@ def _made(mapper: Mapper[T, T], item: T) -> Flow[T]:
 
 @final
 class ExpandDepth(Coordinator[T], Generic[T]):
-    """A walk depth first: a stack of flows, the last of which is asked for an item.
+    """Runs a walk depth first, with a stack of flows, the last of which is asked for an item.
 
     The mapper is called with the permit: nothing else happens meanwhile.
 
@@ -176,7 +178,7 @@ class ExpandDepth(Coordinator[T], Generic[T]):
         self._capacity = capacity
         self._stack: list[BufferedInput[T] | One[T]] = []
         self._last: T | Empty = EMPTY
-        """The item that was sent last, and not expanded yet."""
+        """The item that was sent last, and was not expanded yet."""
 
     @override
     def open(self) -> None:

@@ -29,8 +29,8 @@ def filter_when(
     >>> list(flow.range(4).filter_when(lambda n: flow.just(n % 2 == 1)))
     [1, 3]
 
-    An item whose flow is empty is dropped. One item at a time, in order; a flow is cancelled after
-    its first item.
+    An item whose flow is empty is dropped. The operator handles one item at a time, in order; a
+    flow is cancelled after its first item.
 
     Demand, thread and fusion are those of `concat_map`.
     Errors: those of the flows, and those that `predicate` raises.
@@ -39,7 +39,7 @@ def filter_when(
         predicate: called with an item; returns a flow, not None.
         prefetch: items to request of an upstream that pushes, and the most that wait.
         delay_error: whether the other items follow when one of these flows has failed; its error
-            comes at the end, then.
+            comes at the end.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `predicate` gives None.

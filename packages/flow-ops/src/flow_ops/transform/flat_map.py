@@ -32,25 +32,26 @@ def flat_map(
     [(1, 0), (2, 0), (2, 1)]
 
     Demand: exact. `concurrency` items are requested of the upstream, and one more for each inner
-    flow that has ended; for those that ended as soon as they were subscribed to, at 75 %.
-    `prefetch` items of each inner flow, and 75 % of that again whenever as many were taken. Items
-    that wait for demand come in the order in which they arrived. Iteration over synchronous flows
-    takes items one by one.
-    Thread: the mapper runs where the upstream's item comes; no other thread waits for it. Items
-    come on the threads of the inner flows, one at a time; an item that waited for demand, or while
-    another thread's item was sent, comes on whichever thread is at work.
-    Fusion: none: an inner flow that is an iterator which blocks would stop the others. One that is
-    a constant or a function is called where the mapper runs, and not subscribed to. If the upstream
-    is one, there is no operator at all: the subscription goes to the mapped flow.
+    flow that has ended; for those that ended as soon as they were subscribed to, the requests are
+    made together, at 75 % of `concurrency`. `prefetch` items are requested of each inner flow, and
+    75 % of that again whenever as many were taken. Items that wait for demand come in the order in
+    which they arrived. Iteration over synchronous flows takes items one by one.
+    Thread: the mapper runs where the upstream's item comes; no other thread waits for the mapper.
+    Items come on the threads of the inner flows, one at a time; an item that waited for demand, or
+    while another thread's item was sent, comes on whichever thread is at work.
+    Fusion: none: an inner flow whose iterator blocks would stop the others. An inner flow that is a
+    constant or a function is called where the mapper runs, and not subscribed to. If the upstream
+    is a constant or a function, there is no operator at all: the subscription goes to the mapped
+    flow.
     Errors: the first one cancels everything else, and overtakes the items that wait.
 
     Args:
         mapper: called with an item; returns a flow, not None.
         concurrency: how many inner flows run at a time.
         prefetch: items to request of each inner flow ahead, and the most of each that wait.
-        delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
-            have ended; several are raised as an ExceptionGroup. An upstream whose item cannot be
-            mapped is cancelled.
+        delay_error: whether errors (also those of the upstream and of the mapper) come when all
+            inner flows have ended; several are raised as an ExceptionGroup. An upstream whose item
+            cannot be mapped is cancelled.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and

@@ -29,8 +29,8 @@ def map_when(
     >>> list(flow.range(4).map_when(lambda n: flow.range(n, 2 * n).map(lambda m: (n, m))))
     [(1, 1), (2, 2), (3, 3)]
 
-    An item whose flow is empty is dropped. One item at a time, in order; a flow is cancelled after
-    its first item.
+    An item whose flow is empty is dropped. The operator handles one item at a time, in order; a
+    flow is cancelled after its first item.
 
     Demand, thread and fusion are those of `concat_map`.
     Errors: those of the flows, and those that `mapper` raises.
@@ -39,7 +39,7 @@ def map_when(
         mapper: called with an item; returns a flow, not None.
         prefetch: items to request of an upstream that pushes, and the most that wait.
         delay_error: whether the other items follow when one of these flows has failed; its error
-            comes at the end, then.
+            comes at the end.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `mapper` gives None.

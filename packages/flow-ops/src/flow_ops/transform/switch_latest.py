@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 
 def switch_latest(*, delay_error: bool = False) -> Operator[Flow[T], Flow[T]]:
-    """The items of the last flow that has come: each new flow replaces the one before.
+    """The items of the latest flow that has come: each new flow replaces the one before.
 
     >>> import flow_core as flow
     >>> list(flow.just(flow.never(), flow.range(3)).switch_latest())
     [0, 1, 2]
 
-    It is `switch_map` for items that are flows, with the same demand, thread, fusion and errors.
+    This is `switch_map` for items that are flows, with the same demand, thread, fusion and errors.
 
     Args:
         delay_error: see `switch_map`.

@@ -41,16 +41,16 @@ def switch_map(
     ['page 0', 'page 2']
 
     Which items of an inner flow still come depends on how fast they are, and on demand: none comes
-    once the upstream has sent another item. It completes with the last inner flow, when the
-    upstream has completed, too.
+    once the upstream has sent its next item. The result completes when the upstream and the last
+    inner flow have completed.
 
-    Demand: exact; an inner flow is asked for all outstanding items when it begins, and for no more,
-    so that none of its items waits here. Everything is requested of the upstream: its items never
-    wait, either.
-    Thread: the mapper runs in that of the upstream, where the inner flow is subscribed to as well;
-    items keep the thread of their flow. An inner flow that is a constant or a function is called
-    there, and its item comes there, or waits for demand. If the upstream is one, there is no
-    operator at all: the subscription goes to the mapped flow.
+    Demand: exact; an inner flow is asked for all outstanding items when it begins, and for no more:
+    none of its items waits here. Everything is requested of the upstream: its items never wait,
+    either.
+    Thread: the mapper runs in the thread of the upstream, which also subscribes to the inner flow;
+    items keep the thread of their flow. An inner flow that is a constant or a function is called in
+    the upstream's thread, and its item comes there, or waits for demand. If the upstream is a
+    constant or a function, there is no operator at all: the subscription goes to the mapped flow.
     Fusion: none.
     Errors: the first one, of the upstream or of the current inner flow, cancels the other. An error
     of an inner flow that was cancelled goes to the dropped-errors hook.
@@ -96,10 +96,10 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
     """Runs `switch_map`.
 
     The upstream's thread disconnects an inner flow, makes the next one, and subscribes to it. The
-    holder of the permit makes that one the current one, when no item of another one is being sent
-    any more: only then are the outstanding items known, and requested. If it is subscribed to
-    already, they are requested without the permit, so that a synchronous inner flow sends its items
-    one by one.
+    thread that has the permit makes that flow the current one, when no item of another flow is
+    being sent any more: only then is the number of outstanding items known, and requested. If the
+    flow is subscribed to already, the request is made without the permit: a synchronous inner flow
+    then sends its items one by one.
 
     Args:
         source: the upstream.
@@ -125,7 +125,8 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
         """The inner flow that may be asked for items. Guarded by `_lock`, like the next
         attribute."""
         self._asked = 0
-        """The part of all demand that was passed to the current flow, or was met by others."""
+        """The part of all demand that was passed to the current flow, or that earlier flows have
+        met."""
         self._has_to_ask = False
         """True if there is a new current flow, which was subscribed to before."""
         self._asking: set[int] = set()
@@ -150,9 +151,11 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
             self._ask()
 
     def _ask(self) -> None:
-        """Request the demand that the current inner flow has not got yet. Without the permit.
+        """Request the demand that the current inner flow has not got yet.
 
-        Within itself it does nothing, since the same thread will look again: the stack does not
+        Call this without the permit.
+
+        A call within a call does nothing, since the same thread will look again: the stack does not
         grow, whatever the inner flows and the downstream do within a request.
         """
         asking, thread = self._asking, get_ident()
@@ -174,7 +177,7 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
     # -- in the upstream's thread, without the permit
 
     def leave(self) -> None:
-        """Send nothing more of the inner flow before: there is a new item."""
+        """Send nothing more of the previous inner flow: the upstream has sent a new item."""
         replaced, self._last = self._last, None
         if replaced is not None:
             self.disconnect(replaced)
@@ -249,7 +252,7 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
 
 @final
 class SwitchedInput(Outer[T, R], Generic[T, R]):
-    """Receives the items from which flows are made. The mapper runs in its thread."""
+    """Receives the items from which flows are made. The mapper runs in the upstream's thread."""
 
     __slots__ = ("_switching",)
 
@@ -259,7 +262,7 @@ class SwitchedInput(Outer[T, R], Generic[T, R]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """End the inner flow before, whatever the mapper does, and start the next one."""
+        """End the previous inner flow, whatever the mapper does, and start the next one."""
         if item is not None and not self.done:
             self._switching.leave()
         super().on_next(item)

@@ -44,13 +44,15 @@ def switch_on_first(
     [10, 20]
 
     The transformer gets the first signal and the whole flow, including the first item; the
-    downstream gets the flow that it returns. The whole flow can be subscribed to once, then or
-    later, or not at all: its source is cancelled when the returned flow has ended.
+    downstream gets the flow that the transformer returns. The whole flow can be subscribed to once,
+    by the transformer or later, or not at all: its source is cancelled when the returned flow has
+    ended.
 
     Demand: one item is requested of the upstream at first, for the decision; what follows depends
     on the flow that was returned. If that is the whole flow, demand is passed on: no more is
     requested in all than by the downstream, except that first item.
-    Thread: the transformer runs in that of the upstream, where its flow is subscribed to as well.
+    Thread: the transformer runs in the thread of the upstream, which also subscribes to the
+    returned flow.
     Fusion: none.
     Errors: those of the returned flow, and those that the transformer raises. An error of the
     upstream is a first signal like any other, or comes in the whole flow; if that has no
@@ -81,7 +83,7 @@ def switch_on_first(
 
 @final
 class SwitchOnFirst(Passing[R], Generic[T, R]):
-    """Runs `switch_on_first`. Passes on the flow that the transformer has returned.
+    """Runs `switch_on_first`. Its upstream is the flow that the transformer has returned.
 
     Args:
         source: the upstream.
@@ -113,7 +115,7 @@ class SwitchOnFirst(Passing[R], Generic[T, R]):
     def begin(self, first: Notification[T], rest: Rest[T]) -> None:
         """Pass on what the transformer makes of the first signal.
 
-        In the upstream's thread, without the permit.
+        The upstream's thread calls this, without the permit.
         """
         try:
             made = as_flow(
@@ -190,7 +192,7 @@ class Head(Input[T]):
         self._deciding.begin(OnComplete() if error is None else OnError(error), rest)
 
     def close(self) -> None:
-        """Stop: the flow has ended. With the permit."""
+        """Stop: the flow has ended. Call this with the permit."""
         rest, self._rest = self._rest, None
         if rest is not None:
             rest.close()
@@ -200,8 +202,8 @@ class Head(Input[T]):
 class Rest(SerialDrain, Publisher[T], Subscription, Generic[T]):
     """The subscription to the whole flow: the first item, and then those that the upstream sends.
 
-    More items are requested of the upstream when the first item was delivered: until then it can
-    only end. Demand that comes before that waits here.
+    More items are requested of the upstream when the first item was delivered: until then the
+    upstream can only end. Demand that comes earlier waits here.
 
     Args:
         head: the input to request of.
@@ -226,19 +228,19 @@ class Rest(SerialDrain, Publisher[T], Subscription, Generic[T]):
         self._head: Head[T] | None = head
         self._first = first
         self._free = [True]
-        """Not empty while there is no subscriber: the one that pops the entry subscribes."""
+        """Not empty while there is no subscriber: the thread that pops the entry subscribes."""
         self._lock = Lock()
-        """Guards the next two. Never held while calling out."""
+        """Guards the next two attributes. Never held while calling out."""
         self._has_passed = first is EMPTY
         """True when the first item was delivered: requests are passed on."""
         self._owed = 0
-        """The demand from before that."""
+        """The demand that came before the first item was delivered."""
         self._end: tuple[BaseException | None] | None = None
         """The end of the upstream, if it has ended."""
         self._is_news = first is not EMPTY
-        """True if the end is not the first signal, which the transformer got."""
+        """True if the end is not the first signal: the transformer has not seen it then."""
         self._is_over = False
-        """True when it was cancelled: nothing is delivered any more."""
+        """True when this was cancelled: nothing is delivered any more."""
         self._target: CoreSubscriber[T] | None = None
 
     # -- from the upstream
@@ -265,7 +267,7 @@ class Rest(SerialDrain, Publisher[T], Subscription, Generic[T]):
     # -- from the downstream
 
     def take(self) -> bool:
-        """Return whether the caller may subscribe: only the first one, as long as the flow runs."""
+        """Return whether the caller may subscribe: only the first one may, while the flow runs."""
         try:
             return self._free.pop() and not self._is_over
         except IndexError:
@@ -273,7 +275,7 @@ class Rest(SerialDrain, Publisher[T], Subscription, Generic[T]):
 
     @override
     def subscribe(self, target: Subscriber[T], /) -> None:
-        """Subscribe, once, with an input that follows the rules."""
+        """Subscribe `target`, once: the input of a `Following`, which follows the rules."""
         downstream = core_subscriber(target)
         downstream.on_subscribe(self)
         # Not before: nothing is delivered before on_subscribe has returned (§1.9). The permit is
