@@ -360,7 +360,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def cancel_on(self, executor: Executor) -> Flow[T_co]:
-        """Cancel the upstream on `executor`: for sources whose cancel blocks, or belongs to a thread.
+        """Cancel the upstream on `executor`: for sources whose cancel blocks, or needs one thread.
 
         >>> from concurrent.futures import ThreadPoolExecutor
         >>> from threading import current_thread
@@ -372,13 +372,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> places
         ['closer_0']
 
-        After a cancel no more items come, though the upstream is cancelled later: its items go to the
-        dropped-items hook until then.
+        After a cancel no more items come, though the upstream is cancelled a little later: until then,
+        its items go to the dropped-items hook.
 
-        Demand: passed on. Thread: that of the upstream; only cancel changes. If the executor refuses
-        the task, the upstream is cancelled in the thread that cancels; if it drops the task later, on a
-        separate thread.
-        Fusion: none; conditional.
+        Demand: passed on. Thread: that of the upstream; only the cancel moves to another thread. If the
+        executor refuses the task, the upstream is cancelled on the thread that cancels; if the executor
+        drops the task later, on a separate thread.
+        Fusion: none. It is conditional (see the glossary).
 
         Args:
             executor: see `subscribe_on`.
@@ -682,24 +682,25 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def debounce(
         self, quiet: Seconds | Callable[[T_co], Flow[object]], *, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """Items that are not followed by another one for a while; always the last one.
+        """Send only items that no other item follows for a while; always send the last one.
 
         >>> import flow_core as flow
         >>> list(flow.range(100).debounce(60))
         [99]
 
         Demand: everything is requested of the upstream. An item that is due when there is no demand
-        waits for it; the next one that is due replaces it, and it goes to the dropped-items hook. The
-        flow completes when the item that waits was sent.
+        waits for it; if another item is due before that, it replaces the waiting one, which goes to the
+        dropped-items hook. The flow completes once the item that waits was sent.
         Thread: the clock's, or that of the flow that `quiet` returns; the last item comes on the
-        upstream's, and an item that waited on the thread that requests. `quiet` runs in the upstream's
-        thread. Fusion: none.
+        upstream's thread, and an item that waited on the thread that requests. `quiet` runs in the
+        upstream's thread. Fusion: none.
         Errors: those of the upstream, of `quiet` and of its flows, at once: they overtake an item that
         waits.
 
         Args:
-            quiet: how long, in seconds, at least 0; or a function that returns a flow for an item,
-                which is due when that flow gives its first item, or completes.
+            quiet: how long no other item must follow, in seconds, at least 0; or a function that
+                returns a flow for an item: the item is due when that flow gives its first item, or
+                completes.
             clock: the clock of the operator; None for that of the loop that runs the flow, or else of
                 the process.
 
@@ -714,22 +715,23 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def delay(
         self, delay: Seconds, *, delay_error: bool = False, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """All signals a while later.
+        """Send all signals a while later.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).delay(0.001))
         [0, 1, 2]
 
-        Demand: passed on; items on their way count against it. So no more wait here than were
+        Demand: passed on; items that wait count as requested. So no more items wait than were
         requested; if everything is requested, these are the items that the upstream sends within
         `delay`.
         Thread: the clock's. Fusion: none.
-        Errors: those of the upstream, at once: they overtake the items on their way, unless
-        `delay_error`. RejectedExecutionError if the clock takes no task.
+        Errors: those of the upstream, at once: they overtake the items that wait, unless `delay_error`
+        is True. RejectedExecutionError if the clock takes no task.
 
         Args:
             delay: how long from when an item comes to when it is sent, in seconds, at least 0.
-            delay_error: whether the upstream's error comes later, too, after the items before it.
+            delay_error: whether the upstream's error is delayed, too, and comes after the items before
+                it.
             clock: the clock of the operator; None for that of the loop that runs the flow, or else of
                 the process.
 
@@ -744,19 +746,19 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def delay_elements(self, delay: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
-        """Each item a while after the one before it was sent, or after it came, if that is later.
+        """Send each item a while after the previous one, or after it came, if that is later.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).delay_elements(0.001))
         [0, 1, 2]
 
-        It is `concat_map` to a `timer` for each item.
+        This is a `concat_map` with a `timer` for each item.
 
         Demand: exact; the time of an item runs when there is demand for it. One item is requested ahead
         and waits for its turn.
-        Thread: the clock's. Fusion: as `concat_map`.
-        Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
-        takes no task.
+        Thread: the clock's. Fusion: that of `concat_map`.
+        Errors: those of the upstream, after the items that came before them. RejectedExecutionError if
+        the clock takes no task.
 
         Args:
             delay: how long between two items, in seconds, at least 0; also before the first one.
@@ -780,15 +782,15 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).delay_subscription(0.001))
         [0, 1, 2]
 
-        Demand: passed on; demand from before the subscription is requested then. One item is requested
-        of the other flow. The subscription does not wait for demand.
-        Thread: the upstream is subscribed to on the clock's, or where the other flow sends its first
-        item or completes; from then on, that of the upstream. Fusion: none.
+        Demand: passed on; demand that comes before the subscription is requested with it. One item is
+        requested of the other flow. The subscription does not wait for demand.
+        Thread: the upstream is subscribed to on the clock's thread, or where the other flow sends its
+        first item or completes. Items keep the upstream's thread. Fusion: none.
         Errors: those of both flows. RejectedExecutionError if the clock takes no task.
 
         Args:
-            delay: how long, in seconds, at least 0; or a flow whose first item or completion is the
-                moment.
+            delay: how long to wait, in seconds, at least 0; or a flow whose first item or completion
+                starts the subscription.
             clock: the clock of the operator; None for that of the loop that runs the flow, or else of
                 the process.
 
@@ -844,7 +846,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def delay_with_mapper(
         self, mapper: Callable[[T_co], Flow[object]], *, concurrency: int = 128
     ) -> Flow[T_co]:
-        """Each item as soon as the flow that `mapper` returns for it gives an item or completes.
+        """Send each item when the flow that `mapper` returns for it gives an item or completes.
 
         >>> import flow_core as flow
         >>> from flow_testing import TestSubscriber, VirtualClock
@@ -854,8 +856,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [2, 3]
 
-        It is `flat_map`, with flows of which only the first item or the end counts, with the same
-        demand, threads and fusion. Items need not keep their order.
+        This is a `flat_map` whose inner flows count only with their first item or their end. It has the
+        demand, threads and fusion of `flat_map`. Items need not keep their order.
         Errors: those of the upstream, of `mapper` and of its flows; the first one ends the flow.
 
         Args:
@@ -886,7 +888,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         loop: asyncio.AbstractEventLoop | None = None,
         clock: Clock | None = None,
     ) -> Flow[T_co]:
-        """Each item unchanged, once an action for it is done; several actions run at a time.
+        """Each item unchanged, once an action on it is done; several actions run at a time.
 
         >>> import asyncio
         >>> import flow_core as flow
@@ -895,7 +897,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).do_concurrent(store, 2))
         [0, 1, 2]
 
-        It is `map_concurrent` for the effect of a function, and not for its result; that may be None.
+        This is `map_concurrent` for the effect of a function. Its result is ignored, and may be None.
         An item that fails is tried again, if `retry` says so. If no try is left, the flow fails with
         the error of the last one.
 
@@ -906,16 +908,17 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             concurrency: how many items are worked on at a time.
             executor: runs functions, not coroutine functions. Keep it open as long as the flow runs.
                 None for the flow's own threads.
-            ordered: whether the items keep their order; otherwise they come as they are done.
+            ordered: whether the items keep their order; otherwise an item comes as soon as its action
+                is done.
             retry: how often an item is tried again: at once, or as `backoff` says.
-            backoff: how long to wait before a retry: the time in seconds before the first one, from
-                which it grows as that of a `Backoff` does; or a `Backoff`, which also selects the
+            backoff: how long to wait before a retry: the time in seconds before the first retry, from
+                which the time grows as that of a `Backoff` does; or a `Backoff`, which also selects the
                 errors. Without `retry`, an item is tried as often as a `Backoff` says, or any number of
                 times.
-            timeout: how long each try of a coroutine function may take, in seconds: then it is
-                cancelled, and has failed with FlowTimeoutError. A function that runs in a thread cannot
-                be stopped.
-            prefetch: how many items may be worked on, or be done and wait for an earlier one.
+            timeout: how long each try of a coroutine function may take, in seconds; after that, the try
+                is cancelled, and has failed with FlowTimeoutError. A function that runs in a thread
+                cannot be stopped.
+            prefetch: how many items may be worked on, or be done and wait for an earlier item.
             loop: the loop for coroutines.
             clock: the clock of `timeout` and `retry`; None for that of the loop that runs the flow, or
                 else of the process.
@@ -1470,45 +1473,48 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         try.
 
         Coroutines run as tasks of the event loop in which the flow was subscribed to, whatever thread
-        brings the items; where none ran, of one loop for the process, in a daemon thread. From Python
-        3.12 on a coroutine runs as soon as its item is there, up to where it first waits, as with
-        `asyncio.eager_task_factory`; after 5 ms of that, other tasks of the loop have their turn. A
-        task factory of the loop is respected. Other functions run in the flow's own threads, at most
-        `concurrency`, or in the given executor. They may return a coroutine, which is then awaited as
-        above. The context is always a copy of the subscriber's.
+        brings the items. If no loop ran there, they run in one loop for the whole process, in a daemon
+        thread. From Python 3.12 on a coroutine runs as soon as its item is there, up to where it first
+        waits, as with `asyncio.eager_task_factory`; after 5 ms of such starts, other tasks of the loop
+        get their turn. A task factory of the loop is respected. Other functions run in the flow's own
+        threads, at most `concurrency`, or in the given executor. They may return a coroutine, which is
+        then awaited as above. The context is always a copy of the subscriber's.
 
         Demand: `concurrency` items are requested of the upstream, and 75 % of that again whenever as
-        many were taken. Items that are worked on and results that wait are not more than that, either;
-        but as far as items are requested, up to `prefetch` are taken, so that a slow item does not keep
-        those behind it from being worked on.
+        many were taken. Items that are worked on and results that wait are together no more than
+        `concurrency`, either; but as far as items are requested, up to `prefetch` are taken, so that a
+        slow item does not keep those behind it from being worked on.
         Thread: with a coroutine function all signals of a running flow come from the loop's thread.
-        Otherwise results come from the threads that make them, one at a time. The code of an upstream
-        that is requested or polled runs there, too.
+        Otherwise results come from the threads that make them, one at a time. Where the upstream is
+        requested or polled, its code runs on these threads, too.
         Fusion: polls an upstream that grants SYNC or ASYNC across threads.
-        Errors: the first one cancels the upstream and the other tasks; it has a note of those that have
-        failed by then. A CancelledError that a coroutine gets from something which it awaits is an
-        error like others: a `FlowError` with it as the cause. With `ordered` it comes after the results
-        of the items before, and otherwise overtakes no result that was ready. When the flow is
-        cancelled, all tasks are; a function that runs in a thread ends first, since nothing can stop
-        it. Errors of these then go to the dropped-errors hook.
+        Errors: the first one cancels the upstream and the other tasks; it has a note of the errors that
+        the others have had by then. A CancelledError that a coroutine gets from something which it
+        awaits is an error like others: a `FlowError` with it as the cause. With `ordered`, an error
+        comes after the results of the items before it; otherwise it overtakes no result that was ready.
+        When the flow is cancelled, all tasks are cancelled, too; a function that runs in a thread still
+        runs to its end, since nothing can stop it. Errors that these raise then go to the
+        dropped-errors hook.
 
         Args:
-            function: called with an item; returns the result, which is not None: a function, or mostly
-                an ``async def``.
+            function: called with an item; returns the result, which is not None. It is a plain function
+                or, more often, an ``async def``.
             concurrency: how many items are worked on at a time.
             executor: runs functions, not coroutine functions. Keep it open as long as the flow runs.
                 None for the flow's own threads.
-            ordered: whether results come in the order of the items; otherwise as they are ready.
+            ordered: whether results come in the order of the items; otherwise they come as they are
+                ready.
             retry: how often an item is tried again: at once, or as `backoff` says.
-            backoff: how long to wait before a retry: the time in seconds before the first one, from
-                which it grows as that of a `Backoff` does; or a `Backoff`, which also selects the
+            backoff: how long to wait before a retry: the time in seconds before the first retry, from
+                which the time grows as that of a `Backoff` does; or a `Backoff`, which also selects the
                 errors. Without `retry`, an item is tried as often as a `Backoff` says, or any number of
                 times.
-            timeout: how long each try of a coroutine function may take, in seconds: then it is
-                cancelled, and has failed with FlowTimeoutError. A function that runs in a thread cannot
-                be stopped.
-            fallback: returns an item for one that has failed, and its error.
-            prefetch: how many items may be worked on, or have results that wait for an earlier one.
+            timeout: how long each try of a coroutine function may take, in seconds; after that, the try
+                is cancelled, and has failed with FlowTimeoutError. A function that runs in a thread
+                cannot be stopped.
+            fallback: called with an item that has failed and its error; returns an item to send
+                instead.
+            prefetch: how many items may be worked on, or have results that wait for an earlier result.
             loop: the loop for coroutines.
             clock: the clock of `timeout` and `retry`; None for that of the loop that runs the flow, or
                 else of the process.
@@ -1710,29 +1716,30 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         The order of items is kept, and they come one at a time, however many threads the executor has.
         A task is submitted when there is work and no task is pending. It continues while there are
-        items and demand for them, for a tenth of a second, after which it submits the next one: so
-        other tasks of the executor have their turn, and a pool can be shut down.
+        items and demand for them, for a tenth of a second, after which it submits the next task: so
+        other tasks of the executor get their turn, and a pool can be shut down.
 
         Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
-        were delivered; what the downstream requests decides only when they are delivered.
-        Thread: the upstream keeps its thread, but is requested from the executor's; a source that works
-        when it is requested continues there. Cancel does not interrupt a downstream that blocks: no
-        further item follows. An event loop does nothing else for the tenth of a second that a task may
-        take: there, subscribe with a prefetch, or use ``async for``. If the executor refuses a task,
-        the RejectedExecutionError comes on the thread that signalled, the upstream's or the
-        requester's; if it took the task and drops it later, on a separate thread.
-        Fusion: polls an upstream that grants SYNC or ASYNC across threads, and needs no queue then;
-        conditional towards the downstream. It grants ASYNC itself, also with a fused upstream: the
-        downstream polls the one queue there is, on its own thread, and the executor only brings
+        were delivered; the downstream's demand only decides when they are delivered.
+        Thread: the upstream keeps its thread, but requests to it are made on the executor's, so a
+        source that works when it is requested continues there. A cancel does not interrupt a downstream
+        that blocks, but no further item follows. If the executor is an event loop, it does nothing else
+        for the tenth of a second that a task may take: there, subscribe with a prefetch, or use ``async
+        for``. If the executor refuses a task, the RejectedExecutionError comes on the thread that
+        submitted it, the upstream's or the requester's; if the executor drops the task later, the error
+        comes on a separate thread.
+        Fusion: polls an upstream that grants SYNC or ASYNC across threads, and needs no queue then. It
+        is conditional if the downstream is. It grants ASYNC itself, also with a fused upstream: then
+        the downstream polls the one queue there is, on its own thread, and the executor only brings
         wake-ups and the end. No function of the user runs on another thread because of that.
 
         Args:
             executor: an object with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
-                callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
-                Keep it open as long as the flow runs.
+                callable that gets a task to run: ``loop.call_soon_threadsafe``, ``lambda task:
+                task()``. Keep it open as long as the flow runs.
             prefetch: items to request ahead, and the most that wait for the executor.
             delay_error: whether an error of the upstream comes after the items that came before it;
-                otherwise it overtakes the waiting ones, which go to the dropped-items hook.
+                otherwise it overtakes the items that wait, which go to the dropped-items hook.
 
         Returns:
             A flow that fails with MissingBackpressureError if the upstream
@@ -1773,17 +1780,17 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Thread: that of the upstream, where `on_overflow` runs, too. Items that waited come on whichever
         thread is at work, mostly the requester's. Items that time out are dropped on the clock's
         thread.
-        Fusion: ASYNC, across threads, too, if no item is ever dropped from the buffer: without a
-        timeout, and unless the oldest are dropped. Items that the downstream has requested and not
-        polled take none of the capacity.
+        Fusion: grants ASYNC, across threads, too, if no item is ever dropped from the buffer: there is
+        no timeout, and `overflow` is not ``"drop_oldest"``. Items that the downstream has requested and
+        not polled take none of the capacity.
         Errors: the upstream's, and MissingBackpressureError, come after the items that wait; an error
         of `on_overflow` comes at once. Each cancels the upstream.
 
         Args:
             capacity: how many items may wait.
             overflow: what to do when there is no room: see `BufferOverflow`.
-            on_overflow: called with each item that is dropped, because there is no room, or by the
-                timeout. These items go to the dropped-items hook, too.
+            on_overflow: called with each item that is dropped, because there is no room, or because it
+                has waited too long. These items go to the dropped-items hook, too.
             timeout: how long an item may wait before it is dropped, in seconds; None for any time.
             clock: the clock of the timeout; None for that of the loop that runs the flow, or else of
                 the process.
@@ -1805,7 +1812,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def on_backpressure_drop(self, on_drop: Callable[[T_co], object] | None = None) -> Flow[T_co]:
-        """Drop the items that come when there is no demand.
+        """Drop items that come when there is no demand.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).on_backpressure_drop(print).iterate(prefetch=2))
@@ -1816,7 +1823,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Demand: everything is requested of the upstream, at once; items come on demand.
         Thread: that of the upstream; `on_drop` runs there, too. Fusion: none.
-        Errors: an error of `on_drop` fails the flow, and cancels the upstream.
+        Errors: an error of `on_drop` fails the flow and cancels the upstream.
 
         Args:
             on_drop: called with each item that is dropped. These items go to the dropped-items hook,
@@ -1838,7 +1845,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Demand: everything is requested of the upstream, at once; items come on demand.
         Thread: that of the upstream. Fusion: none.
-        Errors: that one, which cancels the upstream. The item goes to the dropped-items hook.
+        Errors: the MissingBackpressureError, which cancels the upstream. The item goes to the
+        dropped-items hook.
 
         Executed by flow-ops: `flow_ops.on_backpressure_error`.
         """
@@ -1853,7 +1861,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Demand: everything is requested of the upstream, at once; items come on demand. The item that
         waits when the upstream ends still comes, before the end.
-        Thread: that of the upstream; an item that waited comes on the requester's. Fusion: none.
+        Thread: that of the upstream; an item that waited comes on the requester's thread. Fusion: none.
         Errors: the upstream's, after the item that waits. An item that is replaced goes to the
         dropped-items hook.
 
@@ -1871,13 +1879,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Demand: everything is requested of the upstream, at once; items come on demand. The item that
         waits when the upstream ends still comes, before the end.
         Thread: that of the upstream, where the reducer runs; an item that waited comes on the
-        requester's.
+        requester's thread.
         Fusion: none.
         Errors: the upstream's, after the item that waits; an error of the reducer, at once.
 
         Args:
-            reducer: combines the item that waits and the one that has come; must not return None. It is
-                not called for an item that is requested, nor for the first one that waits.
+            reducer: combines the item that waits and the item that has come; must not return None. It
+                is not called for an item that is requested, nor for the first one that waits.
 
         Returns:
             A flow that fails with NoneItemError if the reducer gives None.
@@ -1939,32 +1947,33 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> def digits(numbers: flow.Flow[int], pool: ProcessPoolExecutor) -> flow.Flow[int]:
         ...     return numbers.on_processes(pool).map(math.factorial).map(str).map(len)
 
-        A subscription cannot cross to another process. A run of stages can, since its description is
-        pickled. So the stages that directly follow and work on each item by itself (`map`, `filter`,
+        A subscription cannot cross to another process. A sequence of stages can, since its description
+        is pickled. So the stages that directly follow and work on each item by itself (`map`, `filter`,
         `flat_map_iterable`, `do_on_next` …) run in the worker, as one loop for a batch of items. From
         the first stage on that counts or collects (`scan`, `take`, `reduce` …), or the next boundary,
         the flow continues in this process, with the results.
 
-        Batches begin with one item, and double in size while one takes less than 10 ms. An item never
-        waits for a batch to fill up, unless as many are under way as may be.
+        Batches begin with one item, and double in size while one takes less than 10 ms. An item waits
+        for a batch to fill up only if as many batches are under way as are allowed.
 
         Demand: exact; `prefetch` items are requested of the upstream, and 75 % of that again whenever
-        as many were sent. No more than `concurrency` batches are under way or have results that wait;
-        all results of `flat_map_iterable` for an item are sent back together.
+        as many were sent to workers. No more than `concurrency` batches are under way or have results
+        that wait; all results of `flat_map_iterable` for an item are sent back together.
         Thread: results come on the thread on which the pool receives them from its workers, or on that
-        of the upstream or the requester; put ``observe_on(threads)`` behind it if the subscriber takes
-        long. The failure of the pool comes on a separate thread. Cancelling the flow cancels the
-        batches that have not begun.
-        Fusion: polls an upstream that grants SYNC or ASYNC across threads; absorbs stages.
+        of the upstream or the requester; if the subscriber takes long, put ``observe_on(threads)``
+        behind `on_processes`. If the pool fails, the error comes on a separate thread. Cancelling the
+        flow cancels the batches that have not begun.
+        Fusion: polls an upstream that grants SYNC or ASYNC across threads; absorbs stages (see the
+        glossary).
         Errors: an error of a stage comes after the results before it, with the worker's traceback as a
-        note; so does, without one, the error of an item that cannot be pickled. If a stage's error
-        cannot be pickled, a FlowError describes it. A worker that dies fails the flow with
-        BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
+        note. The error of an item that cannot be pickled comes after them, too, without a note. If a
+        stage's error cannot be pickled, a FlowError describes it. A worker that dies fails the flow
+        with BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
 
         Args:
-            pool: a `concurrent.futures.ProcessPoolExecutor`, an `InterpreterPoolExecutor`, or one with
-                the same ``submit``. Keep it open as long as the flow runs.
-            concurrency: how many batches are under way; None for two per processor.
+            pool: a `concurrent.futures.ProcessPoolExecutor`, an `InterpreterPoolExecutor`, or another
+                pool with the same ``submit``. Keep it open as long as the flow runs.
+            concurrency: how many batches are under way; None for two batches per processor.
             batch: how many items are sent at a time, at most.
             prefetch: items to request ahead, and the most that wait to be sent.
 
@@ -1973,8 +1982,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             elsewhere, or one cannot be pickled: lambdas and functions within functions cannot.
 
         Raises:
-            TypeError: if `pool` has no ``submit``, or another argument is not an int.
-            ValueError: if another argument is less than 1.
+            TypeError: if `pool` has no ``submit``, or one of the other arguments is not an int.
+            ValueError: if one of the other arguments is less than 1.
 
         Executed by flow-ops: `flow_ops.on_processes`.
         """
@@ -2078,13 +2087,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [0, 1, 4, 9]
 
         Each rail is a flow. An item goes to the next rail in turn that has demand: a slow rail does not
-        hold the others up. Nothing runs at the same time before `run_on`.
+        hold the others up. The rails run at the same time only after `run_on`.
 
         Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
         went to a rail.
-        Thread: items come to a rail on the upstream's thread, or on the thread that requests of a rail.
-        Fusion: polls an upstream that grants SYNC or ASYNC across threads. None downstream.
-        Errors: all rails fail, after the items that came before.
+        Thread: items come to a rail on the upstream's thread, or on the thread that makes a request to
+        a rail.
+        Fusion: polls an upstream that grants SYNC or ASYNC across threads. The rails grant no fusion.
+        Errors: all rails fail, after the items that came before the error.
 
         Args:
             rails: how many rails; None for one per processor.
@@ -2095,7 +2105,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Raises:
             TypeError: if `rails` or `prefetch` is not an int.
-            ValueError: if one of them is less than 1.
+            ValueError: if `rails` or `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.parallel`.
         """
@@ -2104,7 +2114,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def rate_limit(
         self, n: int, per: Seconds = 1.0, *, burst: int = 1, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """At most `n` items in `per` seconds: items that come too early wait, and none is dropped.
+        """Send at most `n` items in `per` seconds; items that come too early wait, none is dropped.
 
         >>> import flow_core as flow
         >>> from flow_testing import VirtualClock
@@ -2118,22 +2128,22 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         3 at 1.5
         4 at 2.0
 
-        By default there is the same time between any two items. With a `burst` of 5, five items may
-        come at once after a pause: a bucket holds that many tokens, is full at first, and gets `n` of
-        them in `per` seconds. A timer that is late, by up to a tenth of a second, is compensated for:
-        the next item is due as if the timer had been on time.
+        By default, items are at least ``per / n`` seconds apart. With a `burst` of 5, five items may
+        come at once after a pause, as with a bucket that holds five tokens, is full at first, and gets
+        `n` tokens in `per` seconds. A timer that is late, by up to a tenth of a second, is compensated
+        for: the next item is due as if the timer had been on time.
 
         Demand: exact; `burst` items, or 128 if that is less, are requested of the upstream ahead, and
         wait for their time. Time without demand counts as a pause.
         Thread: the upstream's, or that of the request, for items that need not wait; the clock's for
-        others. Fusion: polls an upstream that grants SYNC or ASYNC across threads.
-        Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
-        takes no task.
+        the others. Fusion: polls an upstream that grants SYNC or ASYNC across threads.
+        Errors: those of the upstream, after the items that came before them. RejectedExecutionError if
+        the clock takes no task.
 
         Args:
             n: how many items may come in `per` seconds.
             per: the length of time, in seconds.
-            burst: how many may come at once after a pause.
+            burst: how many items may come at once after a pause.
             clock: the clock of the operator; None for that of the loop that runs the flow, or else of
                 the process.
 
@@ -2150,8 +2160,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def rebatch_requests(self, prefetch: int) -> Flow[T_co]:
         """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
 
-        It suits an upstream for which each request is costly, or must not be too large, such as a page
-        of a remote service. To limit the number of items in all, use `Flow.take`.
+        It suits an upstream for which each request is costly, or must not be too large, such as a
+        remote service that gives its items page by page. To limit the number of items in all, use
+        `Flow.take`.
 
         >>> import flow_core as flow
         >>> asked = flow.range(8).do_on_request(print)
@@ -2162,9 +2173,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [0, 1, 2, 3, 4, 5, 6, 7]
 
         Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
-        were delivered. The downstream's demand only decides when that is.
-        Thread: that of the upstream; an item that waited for demand comes on the requester's.
-        Fusion: an upstream with SYNC or ASYNC is polled, if that may be on another thread.
+        were delivered. The downstream's demand only decides when they are delivered.
+        Thread: that of the upstream; an item that waited for demand comes on the requester's thread.
+        Fusion: an upstream with SYNC or ASYNC is polled, if it may be polled on another thread.
         Errors: the upstream's, after the items that wait.
 
         Args:
@@ -2352,7 +2363,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         emit_last: bool = False,
         clock: Clock | None = None,
     ) -> Flow[T_co]:
-        """The newest item of each period, if there is a new one.
+        """Send the newest item of each period, if there is a new one.
 
         >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
@@ -2362,11 +2373,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [2, 5, 8]
 
-        Also called `throttle_last`.
+        `throttle_last` is another name for it.
 
         Demand: everything is requested of the upstream and of the sampler. A sample that comes when
-        there is no demand waits for it; the next one replaces it, and it goes to the dropped-items
-        hook. The flow completes when the sample that waits was sent. Items between samples are ignored.
+        there is no demand waits for it; if another sample comes before that, it replaces the waiting
+        one, which goes to the dropped-items hook. The flow completes once the sample that waits was
+        sent. Items that are not the newest when a sample is taken are ignored.
         Thread: that of the clock or of the sampler; a sample that waited comes on the thread that
         requests. Fusion: none.
         Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.
@@ -2374,7 +2386,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             sampler: how long between samples, in seconds, above 0; or a flow: each of its items takes a
                 sample, and its end ends this flow.
-            emit_last: whether the end takes a sample, too.
+            emit_last: whether a sample is taken at the end, too.
             clock: the clock, if `sampler` is a period; None for that of the loop that runs the flow, or
                 else of the process.
 
@@ -2512,7 +2524,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.group.session:session_window", gap, limit=limit, clock=clock)
 
     def skip_last_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
-        """All items but those of the last `duration` before the end.
+        """Send all items but those of the last `duration` before the end.
 
         >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
@@ -2522,11 +2534,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [0, 1, 2]
 
-        An item is sent when another one, a request or the end comes `duration` after it.
+        An item is sent as soon as another item, a request or the end comes at least `duration` after
+        it.
 
-        Demand: passed on; while there is demand, an item that has to wait is requested again. So items
-        of the last `duration` wait here, and those that were requested. Thread: that of the upstream,
-        or that which requests. Fusion: none.
+        Demand: passed on; while there is demand, an item that has to wait is requested again. So what
+        waits are the items of the last `duration`. Thread: that of the upstream, or the one that
+        requests. Fusion: none.
         Errors: those of the upstream, at once; items that wait are dropped.
 
         Args:
@@ -2567,7 +2580,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.combine.skip_until_other:skip_until_other", other)
 
     def skip_until_with_time(self, time: float, *, clock: Clock | None = None) -> Flow[T_co]:
-        """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
+        """Send items from when the clock shows a time; drop earlier ones. See `skip_with_time`.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).skip_until_with_time(flow.system_clock().now() + 60))
@@ -2587,7 +2600,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.time.skip:skip_until_with_time", time, clock=clock)
 
     def skip_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
-        """Items after the first `duration`; those before are dropped.
+        """Send the items after the first `duration`; earlier items are dropped.
 
         >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
@@ -2597,7 +2610,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [2, 3]
 
-        It is `skip_until_other` with a `timer`.
+        This is `skip_until_other` with a `timer`.
 
         Demand: passed on; a dropped item is requested again. Thread: that of the upstream. Fusion:
         none.
@@ -2650,28 +2663,28 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         ['reader_0']
         >>> pool.shutdown()
 
-        It applies to the whole flow above it, up to an operator with its own threads. For the
-        downstream, use `observe_on`.
+        This affects the whole flow upstream of the operator, up to an operator with its own threads. To
+        move the downstream, use `observe_on`.
 
-        Demand: passed on. Demand from before the upstream is subscribed to is requested with that;
-        later requests wait for the executor, at most one task of them at a time, which requests their
-        sum. A request from the executor's own thread, where the upstream was last subscribed to or
-        requested, needs no task: it is passed on at once.
+        Demand: passed on. Demand that comes before the upstream is subscribed to is requested with the
+        subscription. Later requests wait for the executor; at most one task waits there, which requests
+        their sum. A request from the executor's own thread, where the upstream was last subscribed to
+        or requested, needs no task: it is passed on at once.
         Thread: items come on the thread on which the upstream sends them, which is the executor's if it
         sends within `subscribe` or `request`. If the executor refuses a task, the
-        RejectedExecutionError comes on the thread that has subscribed or requested; if it took the task
-        and drops it later, on a separate thread. Cancel stops a task that has not begun; the upstream
-        is cancelled in the thread that cancels: see `cancel_on`.
-        Fusion: none; conditional.
+        RejectedExecutionError comes on the thread that has subscribed or requested; if the executor
+        drops the task later, the error comes on a separate thread. A cancel stops a task that has not
+        begun; the upstream is cancelled on the thread that cancels: see `cancel_on`.
+        Fusion: none. It is conditional (see the glossary).
         Errors: the upstream's, and RejectedExecutionError, which cancels the upstream.
 
         Args:
             executor: an object with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
-                callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
-                Keep it open as long as the flow runs.
-            request_on: False to pass requests on in the thread that requests. Use it for a source that
-                keeps its thread busy as long as it sends, and counts its demand meanwhile: requests
-                would wait behind it for an executor of one thread.
+                callable that gets a task to run: ``loop.call_soon_threadsafe``, ``lambda task:
+                task()``. Keep it open as long as the flow runs.
+            request_on: False to pass requests on in the thread that requests. Use this for a source
+                that keeps its thread busy as long as it sends, and counts its demand meanwhile: with an
+                executor of one thread, requests would wait until the source is done.
 
         Raises:
             TypeError: if `executor` is not an executor.
@@ -2815,7 +2828,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def take_last_with_time(
         self, duration: Seconds, *, max_items: int | None = None, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """The items of the last `duration` before the end.
+        """Send the items of the last `duration` before the end.
 
         >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
@@ -2826,13 +2839,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [3, 4]
 
         Demand: everything is requested of the upstream; its last items wait for demand. Thread: that of
-        the upstream, or that which requests. Fusion: none.
-        Errors: those of the upstream; the items are dropped.
+        the upstream, or the one that requests. Fusion: none.
+        Errors: those of the upstream, at which the items are dropped.
 
         Args:
             duration: how long before the completion of the upstream, in seconds, at least 0.
-            max_items: the most items that are kept; older ones are left out. If None, all that come in
-                that time are kept.
+            max_items: the most items that are kept; older ones are left out. If None, all items of that
+                time are kept.
             clock: the clock of the operator; None for that of the loop that runs the flow, or else of
                 the process.
 
@@ -2872,7 +2885,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.combine.take_until_other:take_until_other", other)
 
     def take_until_with_time(self, time: float, *, clock: Clock | None = None) -> Flow[T_co]:
-        """Items until the clock shows a time; then it completes. See `take_with_time`.
+        """Send items until the clock shows a time, then complete. See `take_with_time`.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).take_until_with_time(flow.system_clock().now() + 60))
@@ -2892,7 +2905,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.time.take:take_until_with_time", time, clock=clock)
 
     def take_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
-        """Items of the first `duration`; then it completes.
+        """Send the items of the first `duration`, then complete.
 
         >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
@@ -2902,9 +2915,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items, seen.completed
         ([0, 1], True)
 
-        It is `take_until_other` with a `timer`.
+        This is `take_until_other` with a `timer`.
 
-        Demand: passed on. Thread: items keep that of the upstream; the end may come on the clock's.
+        Demand: passed on. Thread: items keep that of the upstream; the end may come on the clock's
+        thread.
         Fusion: none.
         Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
 
@@ -2922,21 +2936,21 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.time.take:take_with_time", duration, clock=clock)
 
     def throttle_first(self, period: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
-        """An item, and then none for a period; items that come meanwhile are left out.
+        """Send an item, then none for a period; items that come meanwhile are left out.
 
         >>> import flow_core as flow
         >>> list(flow.range(100).throttle_first(60))
         [0]
 
-        It is a `filter` that looks at the clock.
+        This is a `filter` that looks at the clock.
 
         Demand: passed on; an item that is left out is requested again. Thread: that of the upstream; no
-        timer runs. Fusion: as `filter`.
+        timer runs. Fusion: that of `filter`.
         Errors: those of the upstream.
 
         Args:
             period: how long from an item that is sent to the next one, in seconds, above 0.
-            clock: the clock of the operator; that of the process if None.
+            clock: the clock of the operator; None for that of the process.
 
         Raises:
             TypeError: if `period` is not a time, or `clock` is not a clock.
@@ -2953,7 +2967,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         emit_last: bool = False,
         clock: Clock | None = None,
     ) -> Flow[T_co]:
-        """The newest item of each period, if there is a new one: another name of `sample`.
+        """Send the newest item of each period, if there is a new one: another name of `sample`.
 
         >>> import flow_core as flow
         >>> list(flow.range(100).throttle_last(60, emit_last=True))
@@ -2981,24 +2995,26 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def throttle_latest(
         self, period: Seconds, *, emit_last: bool = False, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """An item at once, and then the newest of each period, if there is a new one.
+        """Send an item at once, then the newest one of each period, if there is a new one.
 
         >>> import flow_core as flow
         >>> list(flow.range(100).throttle_latest(60, emit_last=True))
         [0, 99]
 
-        A period begins with each item that is sent. If none comes in it, the next one is sent at once.
+        A period begins with each item that is sent. If no item comes in a period, the next item is sent
+        at once.
 
         Demand: everything is requested of the upstream. An item that is due when there is no demand
-        waits for it; the next one that is due replaces it, and it goes to the dropped-items hook. The
-        flow completes when the item that waits was sent.
+        waits for it; if another item is due before that, it replaces the waiting one, which goes to the
+        dropped-items hook. The flow completes once the item that waits was sent.
         Thread: that of the upstream or the clock's; an item that waited comes on the thread that
         requests. Fusion: none.
         Errors: those of the upstream, at once: they overtake an item that waits.
 
         Args:
             period: how long between two items, in seconds, above 0.
-            emit_last: whether the newest item of a period comes with the end, if that is earlier.
+            emit_last: whether the newest item of the last period is sent when the flow ends within that
+                period.
             clock: the clock of the operator; None for that of the loop that runs the flow, or else of
                 the process.
 
@@ -3013,7 +3029,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def time_interval(self, *, clock: Clock | None = None) -> Flow[TimeInterval[T_co]]:
-        """Each item with the seconds since the one before it, or since the subscription.
+        """Give each item with the seconds since the previous one, or since the subscription.
 
         >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import TimeInterval, interval
@@ -3023,10 +3039,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> [(n, passed_s) for n, passed_s in seen.items]
         [(0, 2.0), (1, 2.0)]
 
-        It is `map` with a state for each subscriber, with the same demand, threads and fusion.
+        This is a `map` with a state for each subscriber; demand, threads and fusion are those of `map`.
 
         Args:
-            clock: the clock of the operator; that of the process if None.
+            clock: the clock of the operator; None for that of the process.
 
         Raises:
             TypeError: if `clock` is not a clock.
@@ -3050,24 +3066,25 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.never().timeout(0.001, fallback=flow.just("too late")))
         ['too late']
 
-        The time runs from the subscription to the first item, and after that from when the downstream
-        has returned from an item to the next one. The end of the flow has to come in time, too. Time
-        runs whether or not there is demand: a downstream that does not request makes its flow late.
+        The time runs from the subscription to the first item, and after that from the moment when the
+        downstream has handled an item to the next item. The end of the flow has to come in time, too.
+        Time runs whether or not there is demand: a downstream that does not request makes its flow
+        late.
 
         Demand: passed on; the demand that is left when the upstream is too late goes to `fallback`.
-        Thread: that of the upstream. The error comes on the clock's, or on that of the selector's flow;
-        there `fallback` is subscribed to, which must not block it. `selector` runs in the upstream's
-        thread, before the item is sent. Fusion: none.
+        Thread: that of the upstream. The error comes on the clock's thread, or on that of the
+        selector's flow. `fallback` is subscribed to on that thread, too, and must not block it.
+        `selector` runs in the upstream's thread, before the item is sent. Fusion: none.
         Errors: those of the upstream, of `selector` and of its flows, and of `fallback`.
         RejectedExecutionError if the clock takes no task.
 
         Args:
             limit: the time from the subscription to the first item, and from each item to the next, in
                 seconds, at least 0. None if only the first item has a time limit, or with a `selector`.
-            first: the time to the first item, in seconds, if it is another one.
-            selector: returns a flow for an item; if that gives an item or completes before the next
-                item comes, the next item is too late.
-            fallback: the flow that replaces the one that is late; it has no time limit. If None, the
+            first: the time limit for the first item, in seconds, if it differs from `limit`.
+            selector: returns a flow for an item; if that flow gives an item or completes before the
+                next item comes, the next item is too late.
+            fallback: the flow that replaces a flow that is late; it has no time limit. If None, the
                 flow fails.
             clock: the clock of the operator; None for that of the loop that runs the flow, or else of
                 the process.
@@ -3077,8 +3094,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             there is no `fallback`.
 
         Raises:
-            TypeError: if there is no limit at all, or both `limit` and `selector`; if an argument is of
-                the wrong type.
+            TypeError: if there is no limit at all, or both `limit` and `selector` are given; if an
+                argument is of the wrong type.
             ValueError: if a time is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.timeout`.
@@ -3093,18 +3110,18 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def timestamp(self, *, clock: Clock | None = None) -> Flow[Timestamped[T_co]]:
-        """Each item with the time at which it came.
+        """Give each item with the time at which it came.
 
         >>> import flow_core as flow
         >>> from flow_testing import VirtualClock
         >>> flow.just("a").timestamp(clock=VirtualClock(7)).single()
         Timestamped(item='a', time_s=7.0)
 
-        It is `map`, with the same demand, threads and fusion. On a cluster, the time is that of the
-        machine that has the item.
+        This is a `map`, with the demand, threads and fusion of `map`. On a cluster, the time is that of
+        the machine that handles the item.
 
         Args:
-            clock: the clock of the operator; that of the process if None.
+            clock: the clock of the operator; None for that of the process.
 
         Raises:
             TypeError: if `clock` is not a clock.

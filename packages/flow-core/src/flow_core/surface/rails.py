@@ -220,7 +220,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def cancel_on(self, executor: Executor) -> ParallelFlow[T_co]:
-        """Cancel the upstream on `executor`: for sources whose cancel blocks, or belongs to a thread.
+        """Cancel the upstream on `executor`: for sources whose cancel blocks, or needs one thread.
 
         In each rail; see `Flow.cancel_on`.
         """
@@ -318,7 +318,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def debounce(
         self, quiet: Seconds | Callable[[T_co], Flow[object]], *, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """Items that are not followed by another one for a while; always the last one.
+        """Send only items that no other item follows for a while; always send the last one.
 
         In each rail; see `Flow.debounce`.
         """
@@ -334,14 +334,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def delay(
         self, delay: Seconds, *, delay_error: bool = False, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """All signals a while later.
+        """Send all signals a while later.
 
         In each rail; see `Flow.delay`.
         """
         return self._each("delay", delay, delay_error=delay_error, clock=clock)
 
     def delay_elements(self, delay: Seconds, *, clock: Clock | None = None) -> ParallelFlow[T_co]:
-        """Each item a while after the one before it was sent, or after it came, if that is later.
+        """Send each item a while after the previous one, or after it came, if that is later.
 
         In each rail; see `Flow.delay_elements`.
         """
@@ -363,7 +363,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def delay_with_mapper(
         self, mapper: Callable[[T_co], Flow[object]], *, concurrency: int = 128
     ) -> ParallelFlow[T_co]:
-        """Each item as soon as the flow that `mapper` returns for it gives an item or completes.
+        """Send each item when the flow that `mapper` returns for it gives an item or completes.
 
         In each rail; see `Flow.delay_with_mapper`.
         """
@@ -454,7 +454,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         loop: asyncio.AbstractEventLoop | None = None,
         clock: Clock | None = None,
     ) -> ParallelFlow[T_co]:
-        """Each item unchanged, once an action for it is done; several actions run at a time.
+        """Each item unchanged, once an action on it is done; several actions run at a time.
 
         In each rail; see `Flow.do_concurrent`.
         """
@@ -962,7 +962,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def on_backpressure_drop(
         self, on_drop: Callable[[T_co], object] | None = None
     ) -> ParallelFlow[T_co]:
-        """Drop the items that come when there is no demand.
+        """Drop items that come when there is no demand.
 
         In each rail; see `Flow.on_backpressure_drop`.
         """
@@ -1033,7 +1033,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def rate_limit(
         self, n: int, per: Seconds = 1.0, *, burst: int = 1, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """At most `n` items in `per` seconds: items that come too early wait, and none is dropped.
+        """Send at most `n` items in `per` seconds; items that come too early wait, none is dropped.
 
         In each rail; see `Flow.rate_limit`.
         """
@@ -1073,7 +1073,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         emit_last: bool = False,
         clock: Clock | None = None,
     ) -> ParallelFlow[T_co]:
-        """The newest item of each period, if there is a new one.
+        """Send the newest item of each period, if there is a new one.
 
         In each rail; see `Flow.sample`.
         """
@@ -1139,7 +1139,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def skip_last_with_time(
         self, duration: Seconds, *, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """All items but those of the last `duration` before the end.
+        """Send all items but those of the last `duration` before the end.
 
         In each rail; see `Flow.skip_last_with_time`.
         """
@@ -1155,7 +1155,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def skip_until_with_time(
         self, time: float, *, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
+        """Send items from when the clock shows a time; drop earlier ones. See `skip_with_time`.
 
         In each rail; see `Flow.skip_until_with_time`.
         """
@@ -1171,7 +1171,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def skip_with_time(
         self, duration: Seconds, *, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """Items after the first `duration`; those before are dropped.
+        """Send the items after the first `duration`; earlier items are dropped.
 
         In each rail; see `Flow.skip_with_time`.
         """
@@ -1300,7 +1300,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def take_last_with_time(
         self, duration: Seconds, *, max_items: int | None = None, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """The items of the last `duration` before the end.
+        """Send the items of the last `duration` before the end.
 
         In each rail; see `Flow.take_last_with_time`.
         """
@@ -1323,7 +1323,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def take_until_with_time(
         self, time: float, *, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """Items until the clock shows a time; then it completes. See `take_with_time`.
+        """Send items until the clock shows a time, then complete. See `take_with_time`.
 
         In each rail; see `Flow.take_until_with_time`.
         """
@@ -1345,14 +1345,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def take_with_time(
         self, duration: Seconds, *, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """Items of the first `duration`; then it completes.
+        """Send the items of the first `duration`, then complete.
 
         In each rail; see `Flow.take_with_time`.
         """
         return self._each("take_with_time", duration, clock=clock)
 
     def throttle_first(self, period: Seconds, *, clock: Clock | None = None) -> ParallelFlow[T_co]:
-        """An item, and then none for a period; items that come meanwhile are left out.
+        """Send an item, then none for a period; items that come meanwhile are left out.
 
         In each rail; see `Flow.throttle_first`.
         """
@@ -1365,7 +1365,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         emit_last: bool = False,
         clock: Clock | None = None,
     ) -> ParallelFlow[T_co]:
-        """The newest item of each period, if there is a new one: another name of `sample`.
+        """Send the newest item of each period, if there is a new one: another name of `sample`.
 
         In each rail; see `Flow.throttle_last`.
         """
@@ -1374,14 +1374,14 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def throttle_latest(
         self, period: Seconds, *, emit_last: bool = False, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """An item at once, and then the newest of each period, if there is a new one.
+        """Send an item at once, then the newest one of each period, if there is a new one.
 
         In each rail; see `Flow.throttle_latest`.
         """
         return self._each("throttle_latest", period, emit_last=emit_last, clock=clock)
 
     def time_interval(self, *, clock: Clock | None = None) -> ParallelFlow[TimeInterval[T_co]]:
-        """Each item with the seconds since the one before it, or since the subscription.
+        """Give each item with the seconds since the previous one, or since the subscription.
 
         In each rail; see `Flow.time_interval`.
         """
@@ -1405,7 +1405,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def timestamp(self, *, clock: Clock | None = None) -> ParallelFlow[Timestamped[T_co]]:
-        """Each item with the time at which it came.
+        """Give each item with the time at which it came.
 
         In each rail; see `Flow.timestamp`.
         """

@@ -385,7 +385,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
 
     @override
     def poll(self) -> tuple[Any, ...] | Empty:
-        """Take the next combination; request more of a source when enough of its items were polled."""
+        """Take the next combination; request more of a source when enough of them were polled."""
         waiting = self._waiting
         if not waiting or self.over:
             return EMPTY  # the downstream polls until it finds nothing

@@ -28,10 +28,11 @@ class Plan(Generic[T]):
         concurrency: how many items are worked on at a time.
         prefetch: how many items may be worked on, or have results that wait, if there is demand.
         ordered: whether results keep the order of the items.
-        retries: how often an item is tried again at once; see also `backoff`.
-        backoff: decides when it is tried again, in place of `retries`.
+        retries: how often an item is tried again at once after it has failed; see also `backoff`.
+        backoff: decides when an item is tried again, in place of `retries`.
         timeout_s: how long each try may take, in seconds; None for any time.
-        fallback: returns an item for one that failed, and its error.
+        fallback: called with an item that has failed and its error; returns an item to send
+            instead.
         keeps: whether the items themselves are sent, and not the results of `function`.
         clock: the clock; None for that of the place where the flow runs.
         loop: the loop for coroutines; None for that in which the flow runs.
@@ -55,7 +56,7 @@ class Plan(Generic[T]):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the function is only called, without retries and so on."""
+        """Return whether the function is only called: no retries, no time limit, no fallback."""
         tried = self.retries or self.backoff or self.timeout_s is not None
         return not (tried or self.fallback or self.keeps)
 
@@ -64,11 +65,11 @@ class Plan(Generic[T]):
         return None if self.backoff is None else Random(self.backoff.seed)
 
     def delay_s(self, error: Exception, tries: int, random: Random | None) -> float | None:
-        """Return the seconds until the item is tried again; None if it is not.
+        """Return the seconds until the item is tried again; None if it is not tried again.
 
         Args:
             error: the error of the last try.
-            tries: how many retries there were.
+            tries: how many retries the item has had.
             random: see `random`.
         """
         backoff = self.backoff

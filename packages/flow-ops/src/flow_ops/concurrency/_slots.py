@@ -29,7 +29,7 @@ class Work(Protocol):
     """The work on one item: a task of asyncio, or an object like it."""
 
     def result(self) -> Any:  # Any: the result of the function
-        """Return its result."""
+        """Return the result of the work."""
         ...
 
 
@@ -39,9 +39,10 @@ W = TypeVar("W", bound=Work)
 class Slots(Coordinator[R], Generic[T, R, W]):
     """Takes items, and sends the results for them. A subclass does the work.
 
-    At most `plan.concurrency` items are worked on. Together with the items whose results wait they
-    are not more than that, either, except for demand: then up to `plan.prefetch`. So a slow item at
-    the head does not hold the others up, and no work begins that was not requested.
+    At most `plan.concurrency` items are worked on. Together with the items whose results wait, they
+    are not more than that, either; but as far as items are requested, they may be up to
+    `plan.prefetch`. So a slow first item does not hold the others up, and no more work than that
+    begins without demand.
 
     Args:
         source: the upstream.
@@ -70,20 +71,21 @@ class Slots(Coordinator[R], Generic[T, R, W]):
         self.working = 0
         """The number of items that are worked on."""
         self.failing = False
-        """True when an item has failed, and its error waits for its turn: no other work begins."""
+        """True when an item has failed, and its error waits for its turn: no more work begins."""
         self.running: dict[W, object] = {}
-        """All items whose results were not sent, in order. The value is None; or, when the work has
-        ended, the error or True."""
+        """All items whose results were not sent, in order. The value of an entry is None while the
+        work runs; when it has ended, it is the error, or True."""
         self.ready: deque[W] = deque()
-        """The work that has ended, in that order, unless the order of the items counts."""
+        """The work that has ended, in the order in which it did; not used if results keep the order
+        of the items."""
 
     def error_of(self, work: W) -> BaseException | None:
-        """Return the error of `work`, if it is known although it was not reported."""
+        """Return the error of `work`, if it is known already, before it is reported."""
         return None
 
     @abstractmethod
     def left(self, running: dict[W, object]) -> None:
-        """Give these up: their results are not wanted any more. With the permit."""
+        """Give up work: its results are not wanted any more. Call this with the permit."""
 
     @override
     def open(self) -> None:
@@ -114,7 +116,7 @@ class Slots(Coordinator[R], Generic[T, R, W]):
     # -- with the permit
 
     def room(self) -> bool:
-        """Return whether one more may begin."""
+        """Return whether the work on one more item may begin."""
         plan = self.plan
         if self.working >= plan.concurrency or self.failing:
             return False
@@ -164,7 +166,7 @@ class Slots(Coordinator[R], Generic[T, R, W]):
                 return
 
     def _note_others(self, error: BaseException) -> None:
-        """Note in `error` which other items have failed by now: those errors are not sent."""
+        """Note in `error` which other items have failed by now: their errors are not sent."""
         others: list[BaseException] = []
         for work, state in list(self.running.items()):
             other = self.error_of(work) if state is None else state
@@ -191,7 +193,10 @@ def ended_by(error: BaseException, label: str) -> FlowError:
 
 
 def error_of(task: asyncio.Task[Any], label: str) -> BaseException | None:  # Any: not looked at
-    """Return the flow's error now that a `task` of it has ended; None if that has a result."""
+    """Return the error that the flow gets when its `task` has ended.
+
+    None if the task has a result.
+    """
     if not task.cancelled():
         return task.exception()
     if task.cancelling():
@@ -204,7 +209,7 @@ def error_of(task: asyncio.Task[Any], label: str) -> BaseException | None:  # An
 
 
 def cancelled_outside(label: str) -> LoopEndedError:
-    """Return the error of a flow when a task of it was cancelled from outside."""
+    """Return the error for a flow of which a task was cancelled from outside."""
     return LoopEndedError(
         f"{label}: its task was cancelled from outside, as an ending event loop does; end the flow "
         "before its loop"

@@ -47,16 +47,16 @@ their turn."""
 
 @final
 class Tasks(Slots[T, R, Task]):
-    """Starts coroutines and sends their results. All of it happens in the thread of the loop.
+    """Starts coroutines and sends their results, all in the thread of the loop.
 
-    Any thread may call `step`. Outside the loop's thread it only schedules a step in the loop,
-    unless one is scheduled already. A step in the loop clears that flag before it looks at the
-    work, so no wake-up is lost.
+    Any thread may call `step`. In another thread than the loop's, `step` only schedules a step in
+    the loop, unless one is scheduled already. A step in the loop clears that flag before it looks
+    at the work, so no wake-up is lost.
 
     Args:
         source: the upstream.
-        plan: the options; its `loop` is None for that of the home of `downstream`, or else the
-            library's.
+        plan: the options; if its `loop` is None, the loop is that of the home of `downstream`, or
+            else the library's.
         downstream: gets the signals.
         label: the operator and where it was assembled, for messages.
     """
@@ -84,7 +84,7 @@ class Tasks(Slots[T, R, Task]):
         self._context = task_context(home)
         tasks = home if home is not None and home.loop is self._loop else set[Task]()
         self._count: Final = tasks.add
-        """Counts a task of the home, which the code that runs the flow waits for."""
+        """Counts the task as one of the home, which the code that runs the flow waits for."""
         self._uncount: Final = tasks.discard
         self._begin: Final = beginner(self._loop, task_name(label))
         self._work: Function[T] = plan.function
@@ -98,9 +98,9 @@ class Tasks(Slots[T, R, Task]):
         self._coming = False
         """True while a step is scheduled in the loop."""
         self._pauses = False
-        """True if other tasks of the loop have their turn before the next coroutine starts."""
+        """True if other tasks of the loop get their turn before the next coroutine starts."""
         self._until = 0.0
-        """The time by which they need their turn, in seconds of `monotonic`."""
+        """The time at which other tasks get their turn, in seconds of `monotonic`."""
         self._left: set[Task] = set()
         """Tasks that were given up and cancelled."""
 
@@ -228,7 +228,7 @@ class Tasks(Slots[T, R, Task]):
         self._turn(in_context=True)
 
     def _leave(self, running: dict[Task, object]) -> None:
-        """Give these up: their results are not wanted any more."""
+        """Give up the tasks in `running`: their results are not wanted any more."""
         for task, state in running.items():
             if state is not None or task.done():
                 drop_task(task)
@@ -248,7 +248,7 @@ async def _tried(
     loop: asyncio.AbstractEventLoop,
     item: T,
 ) -> Any:  # Any: see `Plan.function`
-    """Return the result of the plan's function, after as many tries as it needs and may have."""
+    """Return the result of the plan's function, after as many tries as it needs, and is allowed."""
     tries = 0
     while True:
         try:
@@ -305,7 +305,7 @@ async def _in_time(
 
 
 def _is_of(clock: Clock, loop: asyncio.AbstractEventLoop) -> bool:
-    """Return whether `loop` has the same time, so that its own timers will do."""
+    """Return whether `loop` has the time of `clock`: then its own timers will do."""
     return clock is system_clock() or (isinstance(clock, AsyncioClock) and clock.loop is loop)
 
 
@@ -322,7 +322,7 @@ def _expire(limit: asyncio.Timeout) -> None:
 def beginner(
     loop: asyncio.AbstractEventLoop, name: str
 ) -> Callable[..., Task]:  # Any: for coroutines of any type
-    """Return a function that creates tasks.
+    """Return a function that creates tasks in `loop`.
 
     On Python 3.12 and later a task runs eagerly until its first await.
     """

@@ -35,7 +35,10 @@ R = TypeVar("R")
 
 @final
 class Job(Generic[T]):
-    """The work on one item, by one thread at a time. It has the methods of an `asyncio.Task`."""
+    """The work on one item, by one thread at a time.
+
+    It has those methods of an `asyncio.Task` that are needed.
+    """
 
     __slots__ = ("_result", "error", "handle", "item", "task", "timer", "tries")
 
@@ -46,23 +49,23 @@ class Job(Generic[T]):
         self.handle: ScheduledTask | None = None
         """The task of the executor."""
         self.timer: Disposable | None = None
-        """The timer that it waits for before the next try."""
+        """The timer that the job waits for before the next try."""
         self.task: asyncio.Task[Any] | None = None  # Any: see `Plan.function`
-        """Awaits the coroutine that the function returned."""
+        """The task that awaits the coroutine which the function has returned."""
         self._result: Any = None  # Any: as above
         self.error: BaseException | None = None
 
     def set(self, result: Any, error: BaseException | None) -> None:  # Any: as above
-        """End it."""
+        """End the work, with its result or error."""
         self._result = result
         self.error = error
 
     def result(self) -> Any:  # Any: as above
-        """See `Work.result`."""
+        """Return the result of the work; see `Work.result`."""
         return self._result
 
     def drop(self) -> None:
-        """Give it up: the result is not wanted any more."""
+        """Give the work up: its result is not wanted any more."""
         if self.error is not None:
             hooks.drop_error(self.error)
         elif self._result is not None:
@@ -71,14 +74,14 @@ class Job(Generic[T]):
 
 @final
 class Threads(Slots[T, R, Job[T]]):
-    """Calls functions on threads and sends their results, on whichever of these has the permit.
+    """Calls functions on threads; the thread that has the permit sends the results.
 
     A thread that has done its work adds it to `_over`, and steps. Once the flow has ended, the last
-    thread to step finds all that is left there.
+    thread to step finds in `_over` all that is left.
 
     Args:
         source: the upstream.
-        plan: the options; its `runner` is None for the flow's own threads.
+        plan: the options; if its `runner` is None, the flow has its own threads.
         downstream: gets the signals.
         label: the operator and where it was assembled, for messages.
     """
@@ -110,7 +113,7 @@ class Threads(Slots[T, R, Job[T]]):
 
     @override
     def step(self) -> None:
-        """Send results in the subscriber's context, whichever thread has come."""
+        """Send results in the subscriber's context, on whichever thread this is called."""
         self._context.copy().run(self._step)
 
     def _step(self) -> None:
@@ -190,7 +193,7 @@ class Threads(Slots[T, R, Job[T]]):
     def _again(self, job: Job[T], error: BaseException) -> bool:
         """Handle a failed try.
 
-        Return whether the next one may begin at once, which the caller does.
+        The result is whether the next try may begin at once; the caller begins it.
         """
         plan, made, delay_s = self.plan, None, None
         raised: BaseException | None = error
@@ -222,7 +225,7 @@ class Threads(Slots[T, R, Job[T]]):
     # -- for a function that has returned a coroutine
 
     def _hand_over(self, job: Job[T], coroutine: Coroutine[Any, Any, Any]) -> None:
-        """Have the coroutine awaited in the loop of the flow's home."""
+        """Have `coroutine` awaited in the loop of the flow's home."""
         loop, error = _called(home_loop, self.home)
         if loop is None:  # the process is ending
             coroutine.close()
@@ -292,7 +295,7 @@ def _in(context: Context, function: Callable[[T], R], item: T) -> R:
 def _called(
     function: Callable[[Any], R], argument: Any
 ) -> tuple[R | None, BaseException | None]:  # Any: only the caller and the function know the type
-    """Return the function's result and None, or None and its error: no frame keeps the error."""
+    """Return the function's result and None, or None and its error. No frame keeps the error."""
     try:
         return function(argument), None
     except BaseException as error:

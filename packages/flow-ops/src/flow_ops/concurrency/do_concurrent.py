@@ -32,7 +32,7 @@ def do_concurrent(
     loop: asyncio.AbstractEventLoop | None = None,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
-    """Each item unchanged, once an action for it is done; several actions run at a time.
+    """Each item unchanged, once an action on it is done; several actions run at a time.
 
     >>> import asyncio
     >>> import flow_core as flow
@@ -41,7 +41,7 @@ def do_concurrent(
     >>> list(flow.range(3).do_concurrent(store, 2))
     [0, 1, 2]
 
-    It is `map_concurrent` for the effect of a function, and not for its result; that may be None.
+    This is `map_concurrent` for the effect of a function. Its result is ignored, and may be None.
     An item that fails is tried again, if `retry` says so. If no try is left, the flow fails with
     the error of the last one.
 
@@ -52,16 +52,17 @@ def do_concurrent(
         concurrency: how many items are worked on at a time.
         executor: runs functions, not coroutine functions. Keep it open as long as the flow runs.
             None for the flow's own threads.
-        ordered: whether the items keep their order; otherwise they come as they are done.
+        ordered: whether the items keep their order; otherwise an item comes as soon as its action
+            is done.
         retry: how often an item is tried again: at once, or as `backoff` says.
-        backoff: how long to wait before a retry: the time in seconds before the first one, from
-            which it grows as that of a `Backoff` does; or a `Backoff`, which also selects the
+        backoff: how long to wait before a retry: the time in seconds before the first retry, from
+            which the time grows as that of a `Backoff` does; or a `Backoff`, which also selects the
             errors. Without `retry`, an item is tried as often as a `Backoff` says, or any number of
             times.
-        timeout: how long each try of a coroutine function may take, in seconds: then it is
-            cancelled, and has failed with FlowTimeoutError. A function that runs in a thread cannot
-            be stopped.
-        prefetch: how many items may be worked on, or be done and wait for an earlier one.
+        timeout: how long each try of a coroutine function may take, in seconds; after that, the try
+            is cancelled, and has failed with FlowTimeoutError. A function that runs in a thread
+            cannot be stopped.
+        prefetch: how many items may be worked on, or be done and wait for an earlier item.
         loop: the loop for coroutines.
         clock: the clock of `timeout` and `retry`; None for that of the loop that runs the flow, or
             else of the process.

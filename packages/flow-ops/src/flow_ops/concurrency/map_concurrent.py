@@ -128,45 +128,48 @@ def map_concurrent(
     try.
 
     Coroutines run as tasks of the event loop in which the flow was subscribed to, whatever thread
-    brings the items; where none ran, of one loop for the process, in a daemon thread. From Python
-    3.12 on a coroutine runs as soon as its item is there, up to where it first waits, as with
-    `asyncio.eager_task_factory`; after 5 ms of that, other tasks of the loop have their turn. A
-    task factory of the loop is respected. Other functions run in the flow's own threads, at most
-    `concurrency`, or in the given executor. They may return a coroutine, which is then awaited as
-    above. The context is always a copy of the subscriber's.
+    brings the items. If no loop ran there, they run in one loop for the whole process, in a daemon
+    thread. From Python 3.12 on a coroutine runs as soon as its item is there, up to where it first
+    waits, as with `asyncio.eager_task_factory`; after 5 ms of such starts, other tasks of the loop
+    get their turn. A task factory of the loop is respected. Other functions run in the flow's own
+    threads, at most `concurrency`, or in the given executor. They may return a coroutine, which is
+    then awaited as above. The context is always a copy of the subscriber's.
 
     Demand: `concurrency` items are requested of the upstream, and 75 % of that again whenever as
-    many were taken. Items that are worked on and results that wait are not more than that, either;
-    but as far as items are requested, up to `prefetch` are taken, so that a slow item does not keep
-    those behind it from being worked on.
+    many were taken. Items that are worked on and results that wait are together no more than
+    `concurrency`, either; but as far as items are requested, up to `prefetch` are taken, so that a
+    slow item does not keep those behind it from being worked on.
     Thread: with a coroutine function all signals of a running flow come from the loop's thread.
-    Otherwise results come from the threads that make them, one at a time. The code of an upstream
-    that is requested or polled runs there, too.
+    Otherwise results come from the threads that make them, one at a time. Where the upstream is
+    requested or polled, its code runs on these threads, too.
     Fusion: polls an upstream that grants SYNC or ASYNC across threads.
-    Errors: the first one cancels the upstream and the other tasks; it has a note of those that have
-    failed by then. A CancelledError that a coroutine gets from something which it awaits is an
-    error like others: a `FlowError` with it as the cause. With `ordered` it comes after the results
-    of the items before, and otherwise overtakes no result that was ready. When the flow is
-    cancelled, all tasks are; a function that runs in a thread ends first, since nothing can stop
-    it. Errors of these then go to the dropped-errors hook.
+    Errors: the first one cancels the upstream and the other tasks; it has a note of the errors that
+    the others have had by then. A CancelledError that a coroutine gets from something which it
+    awaits is an error like others: a `FlowError` with it as the cause. With `ordered`, an error
+    comes after the results of the items before it; otherwise it overtakes no result that was ready.
+    When the flow is cancelled, all tasks are cancelled, too; a function that runs in a thread still
+    runs to its end, since nothing can stop it. Errors that these raise then go to the
+    dropped-errors hook.
 
     Args:
-        function: called with an item; returns the result, which is not None: a function, or mostly
-            an ``async def``.
+        function: called with an item; returns the result, which is not None. It is a plain function
+            or, more often, an ``async def``.
         concurrency: how many items are worked on at a time.
         executor: runs functions, not coroutine functions. Keep it open as long as the flow runs.
             None for the flow's own threads.
-        ordered: whether results come in the order of the items; otherwise as they are ready.
+        ordered: whether results come in the order of the items; otherwise they come as they are
+            ready.
         retry: how often an item is tried again: at once, or as `backoff` says.
-        backoff: how long to wait before a retry: the time in seconds before the first one, from
-            which it grows as that of a `Backoff` does; or a `Backoff`, which also selects the
+        backoff: how long to wait before a retry: the time in seconds before the first retry, from
+            which the time grows as that of a `Backoff` does; or a `Backoff`, which also selects the
             errors. Without `retry`, an item is tried as often as a `Backoff` says, or any number of
             times.
-        timeout: how long each try of a coroutine function may take, in seconds: then it is
-            cancelled, and has failed with FlowTimeoutError. A function that runs in a thread cannot
-            be stopped.
-        fallback: returns an item for one that has failed, and its error.
-        prefetch: how many items may be worked on, or have results that wait for an earlier one.
+        timeout: how long each try of a coroutine function may take, in seconds; after that, the try
+            is cancelled, and has failed with FlowTimeoutError. A function that runs in a thread
+            cannot be stopped.
+        fallback: called with an item that has failed and its error; returns an item to send
+            instead.
+        prefetch: how many items may be worked on, or have results that wait for an earlier result.
         loop: the loop for coroutines.
         clock: the clock of `timeout` and `retry`; None for that of the loop that runs the flow, or
             else of the process.
@@ -215,7 +218,7 @@ def planned(
     clock: Clock | None,
     keeps: bool = False,
 ) -> tuple[Plan[T], str]:
-    """Check these arguments; return their plan, and their description for messages."""
+    """Check the arguments; return the plan of them, and their description for messages."""
     if not callable(function):
         raise TypeError(f"{name}() takes a function or a coroutine function, not {function!r}")
     check_prefetch(concurrency, "concurrency")

@@ -22,11 +22,13 @@ T = TypeVar("T")
 
 
 class Backpressured(Coordinator[T]):
-    """Requests all items of an upstream. Wanted items pass; a subclass decides about the others.
+    """Requests all items of an upstream.
+
+    An item for which there is demand passes; a subclass decides about the others.
 
     Items wait in `waiting`. The upstream's thread appends, and may remove an item to replace it;
-    the holder of the permit takes from the left, to deliver. Each may find that the other was
-    faster, and the deque empty.
+    the thread that has the permit takes items from the left, and delivers them. Each of the two may
+    find the deque empty, because the other one was faster.
 
     Args:
         source: the upstream.
@@ -47,7 +49,9 @@ class Backpressured(Coordinator[T]):
 
     @abstractmethod
     def surplus(self, item: T) -> BaseException | None:
-        """Take an item that cannot pass at once. On the upstream's thread, without the permit.
+        """Take an item that cannot pass at once.
+
+        The upstream's thread calls this, without the permit.
 
         Returns:
             The error to end the flow with, after all items that wait; None to continue.
@@ -76,13 +80,13 @@ class Backpressured(Coordinator[T]):
     def ended(self, error: BaseException | None) -> None:
         """Note that the upstream has ended.
 
-        With the permit, after all that the upstream has sent.
+        Call this with the permit, after all that the upstream has sent.
         """
         self._has_ended = True
         self._error = error
 
     def finish(self) -> None:
-        """Send the end of the upstream downstream. With the permit."""
+        """Send the end of the upstream downstream. Call this with the permit."""
         error, self._error = self._error, None
         self.end(error)
 
@@ -111,7 +115,7 @@ class Backpressured(Coordinator[T]):
 
 @final
 class UnboundedInput(Input[T]):
-    """Requests everything. A wanted item goes straight to the downstream.
+    """Requests everything. An item for which there is demand goes straight to the downstream.
 
     Args:
         owner: takes the other items.
@@ -125,7 +129,7 @@ class UnboundedInput(Input[T]):
         self._backpressured = owner
         self._straight = straight
         self._is_cut = False
-        """True when no further item is taken."""
+        """True when no further item is accepted."""
 
     @override
     def cut(self) -> None:
@@ -158,7 +162,10 @@ class UnboundedInput(Input[T]):
             owner.post(owner.ended, failure, hooks.drop_error)
 
     def _pass(self, item: T) -> bool:
-        """Send `item`, if it is wanted. With the permit."""
+        """Send `item`, if there is demand. Call this with the permit.
+
+        The result is whether it was sent.
+        """
         owner = self._backpressured
         try:
             if owner._emitted >= owner._requested:
@@ -192,7 +199,7 @@ class UnboundedInput(Input[T]):
 
 
 class NothingWaits(Backpressured[T]):
-    """The base of operators that keep nothing: the next item looks at the demand."""
+    """The base of operators in which no item waits: an item is sent at once, or never."""
 
     __slots__ = ()
 

@@ -35,8 +35,8 @@ __all__ = ["BufferOverflow", "on_backpressure_buffer"]
 T = TypeVar("T")
 
 BufferOverflow: TypeAlias = Literal["error", "drop_oldest", "drop_latest"]
-"""The fate of an item for which there is no room: the flow fails after the items that wait, or
-the oldest of them is dropped, or the new item is."""
+"""The fate of an item for which there is no room: the flow fails after the items that wait, or the
+oldest of them is dropped, or the new item is dropped."""
 
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
@@ -62,17 +62,17 @@ def on_backpressure_buffer(
     Thread: that of the upstream, where `on_overflow` runs, too. Items that waited come on whichever
     thread is at work, mostly the requester's. Items that time out are dropped on the clock's
     thread.
-    Fusion: ASYNC, across threads, too, if no item is ever dropped from the buffer: without a
-    timeout, and unless the oldest are dropped. Items that the downstream has requested and not
-    polled take none of the capacity.
+    Fusion: grants ASYNC, across threads, too, if no item is ever dropped from the buffer: there is
+    no timeout, and `overflow` is not ``"drop_oldest"``. Items that the downstream has requested and
+    not polled take none of the capacity.
     Errors: the upstream's, and MissingBackpressureError, come after the items that wait; an error
     of `on_overflow` comes at once. Each cancels the upstream.
 
     Args:
         capacity: how many items may wait.
         overflow: what to do when there is no room: see `BufferOverflow`.
-        on_overflow: called with each item that is dropped, because there is no room, or by the
-            timeout. These items go to the dropped-items hook, too.
+        on_overflow: called with each item that is dropped, because there is no room, or because it
+            has waited too long. These items go to the dropped-items hook, too.
         timeout: how long an item may wait before it is dropped, in seconds; None for any time.
         clock: the clock of the timeout; None for that of the loop that runs the flow, or else of
             the process.
@@ -109,7 +109,7 @@ class Room(Generic[T]):
     """The capacity, and what happens to items beyond it; see `on_backpressure_buffer`.
 
     Args:
-        capacity: how many items.
+        capacity: how many items may wait.
         overflow: what happens to an item for which there is no room.
         on_overflow: called with each item that is dropped.
 
@@ -141,7 +141,7 @@ class Room(Generic[T]):
 
 
 class _Bounded(Backpressured[T]):
-    """The base of both buffers: the capacity, and what happens to items beyond it."""
+    """The base of both buffers, with and without a timeout: the capacity, and its limits."""
 
     __slots__ = ("_room",)
 
@@ -154,7 +154,7 @@ class _Bounded(Backpressured[T]):
     def refused(self, item: T) -> BaseException | None:
         """Handle `item`, for which there is no room.
 
-        Return the error to end the flow with, or None.
+        The result is the error to end the flow with, or None.
         """
         self.lose(item, self._room.on_overflow)
         if self._room.overflow == "drop_latest" or self.over:
@@ -236,7 +236,7 @@ class BackpressureBuffer(_Bounded[T], QueueSubscription[T]):
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """Grant ASYNC, unless items may be dropped here."""
+        """Grant ASYNC, unless items may be dropped from the buffer."""
         introduced = self._receive is not hooks.drop_item
         if self._asked or introduced or self._requested or self._bad is not None:
             raise late_fusion()
@@ -293,11 +293,11 @@ class TimedBuffer(_Bounded[T]):
         self._timeout_s = timeout_s
         self._clock = self.clock_for(clock)
         self._timer: Disposable | None = None
-        """Used only with the permit."""
+        """The timer for the item that has waited longest. Used only with the permit."""
 
     @override
     def surplus(self, item: T) -> BaseException | None:
-        """Have the item wait, with the time at which it is too old."""
+        """Have the item wait, together with the time at which it is too old."""
         waiting: deque[tuple[float, T]] = self.waiting
         if len(waiting) >= self._room.capacity:
             if self._room.overflow != "drop_oldest":

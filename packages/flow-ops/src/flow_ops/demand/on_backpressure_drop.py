@@ -22,7 +22,7 @@ T = TypeVar("T")
 def on_backpressure_drop(
     on_drop: Callable[[T], object] | None = None,
 ) -> Operator[T, Flow[T]]:
-    """Drop the items that come when there is no demand.
+    """Drop items that come when there is no demand.
 
     >>> import flow_core as flow
     >>> list(flow.range(5).on_backpressure_drop(print).iterate(prefetch=2))
@@ -33,7 +33,7 @@ def on_backpressure_drop(
 
     Demand: everything is requested of the upstream, at once; items come on demand.
     Thread: that of the upstream; `on_drop` runs there, too. Fusion: none.
-    Errors: an error of `on_drop` fails the flow, and cancels the upstream.
+    Errors: an error of `on_drop` fails the flow and cancels the upstream.
 
     Args:
         on_drop: called with each item that is dropped. These items go to the dropped-items hook,

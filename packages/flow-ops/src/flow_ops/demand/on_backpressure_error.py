@@ -27,7 +27,8 @@ def on_backpressure_error() -> Operator[T, Flow[T]]:
 
     Demand: everything is requested of the upstream, at once; items come on demand.
     Thread: that of the upstream. Fusion: none.
-    Errors: that one, which cancels the upstream. The item goes to the dropped-items hook.
+    Errors: the MissingBackpressureError, which cancels the upstream. The item goes to the
+    dropped-items hook.
     """
     return coordinated("on_backpressure_error", "", Failing)
 

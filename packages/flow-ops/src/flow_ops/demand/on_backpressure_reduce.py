@@ -31,13 +31,13 @@ def on_backpressure_reduce(reducer: Callable[[T, T], T]) -> Operator[T, Flow[T]]
     Demand: everything is requested of the upstream, at once; items come on demand. The item that
     waits when the upstream ends still comes, before the end.
     Thread: that of the upstream, where the reducer runs; an item that waited comes on the
-    requester's.
+    requester's thread.
     Fusion: none.
     Errors: the upstream's, after the item that waits; an error of the reducer, at once.
 
     Args:
-        reducer: combines the item that waits and the one that has come; must not return None. It is
-            not called for an item that is requested, nor for the first one that waits.
+        reducer: combines the item that waits and the item that has come; must not return None. It
+            is not called for an item that is requested, nor for the first one that waits.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the reducer gives None.

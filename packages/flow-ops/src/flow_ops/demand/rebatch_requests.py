@@ -22,8 +22,9 @@ T = TypeVar("T")
 def rebatch_requests(prefetch: int) -> Operator[T, Flow[T]]:
     """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
 
-    It suits an upstream for which each request is costly, or must not be too large, such as a page
-    of a remote service. To limit the number of items in all, use `Flow.take`.
+    It suits an upstream for which each request is costly, or must not be too large, such as a
+    remote service that gives its items page by page. To limit the number of items in all, use
+    `Flow.take`.
 
     >>> import flow_core as flow
     >>> asked = flow.range(8).do_on_request(print)
@@ -34,9 +35,9 @@ def rebatch_requests(prefetch: int) -> Operator[T, Flow[T]]:
     [0, 1, 2, 3, 4, 5, 6, 7]
 
     Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
-    were delivered. The downstream's demand only decides when that is.
-    Thread: that of the upstream; an item that waited for demand comes on the requester's.
-    Fusion: an upstream with SYNC or ASYNC is polled, if that may be on another thread.
+    were delivered. The downstream's demand only decides when they are delivered.
+    Thread: that of the upstream; an item that waited for demand comes on the requester's thread.
+    Fusion: an upstream with SYNC or ASYNC is polled, if it may be polled on another thread.
     Errors: the upstream's, after the items that wait.
 
     Args:
@@ -107,7 +108,7 @@ class Rebatched(Coordinator[T]):
 
 @final
 class Straight(BufferedInput[T]):
-    """Its items go straight to the downstream, if they are requested and no other item waits."""
+    """Sends items straight to the downstream, if they are requested and no other item waits."""
 
     __slots__ = ()
 
@@ -129,7 +130,7 @@ class Straight(BufferedInput[T]):
         super().on_next(item)
 
     def _pass(self, item: T) -> None:
-        """Send `item`, which is requested. With the permit."""
+        """Send `item`, which is requested. Call this with the permit."""
         owner = self.owner
         try:
             # Written out like `emit`: a call would cost.
@@ -142,7 +143,7 @@ class Straight(BufferedInput[T]):
             owner._raised(error)
 
     def _replenish(self) -> None:
-        """Request items again, as many as were delivered. With the permit."""
+        """Request items again, as many as were delivered. Call this with the permit."""
         self._consumed = 0
         try:
             self.owner.request_of(self, self._limit)

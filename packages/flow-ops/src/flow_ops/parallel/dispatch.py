@@ -1,4 +1,4 @@
-"""The source of the rails, which deals items out to them, each on its own demand."""
+"""The source of the rails, which deals items out to the rails, as each of them requests."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ T = TypeVar("T")
 
 @final
 class RailSource(Publisher[T]):
-    """One rail of a run, as a publisher; it is subscribed once.
+    """One rail of a run, as a publisher; only one subscriber is accepted.
 
     Args:
-        dispatcher: deals items out to it.
+        dispatcher: deals items out to the rail.
     """
 
     __slots__ = ("_dispatcher", "_subscribed")
@@ -71,8 +71,8 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
     """Subscribes to the upstream as soon as all rails are subscribed, and deals its items out.
 
     An item goes to the next rail in turn that has demand. A rail without demand is passed over;
-    only when no rail has any, items wait. A rail that was cancelled is left out; when all were, the
-    upstream is cancelled.
+    items wait only when no rail has demand. A rail that was cancelled is left out; when all rails
+    were cancelled, so is the upstream.
 
     Args:
         source: the flow that the items come from.
@@ -121,7 +121,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         self._items: Queued[T] | Polled[T] | None = None
         self._asynchronous = False
         self._told: BaseException | None = None
-        """The error that the rails have failed with, until all have."""
+        """The error that the rails fail with, until all have got it."""
         self._untold = rails
         self._over = False
         """True if no rail is left, or all have got the end."""
@@ -191,7 +191,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Have the item wait for a rail; with fusion, it is only a wake-up."""
+        """Have the item wait for a rail; with fusion, the call is only a wake-up."""
         if self._asynchronous:
             self.signal()
             return
@@ -286,7 +286,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
             return True
 
     def _failed(self, error: BaseException) -> None:
-        """Note that the upstream's queue has raised an error: that is its end."""
+        """Note that the upstream's queue has raised an error: that ends the upstream."""
         self._cancel_upstream()
         if is_fatal(error):
             self._over = True
@@ -337,7 +337,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         self.signal()
 
     def was_told(self, error: BaseException) -> bool:
-        """Return whether a rail fails with the upstream's `error`, and another one has before."""
+        """Return whether `error` is the upstream's, and another rail has failed with it already."""
         with self._lock:
             if error is not self._told:
                 return False
@@ -382,14 +382,14 @@ class Rail(Subscription, Scannable, Generic[T]):
         self._downstream: CoreSubscriber[T] | None = downstream
         self._bad: ValueError | None = None
         self.emitted = 0
-        """The number of items, in all; written with the dispatcher's permit. Always less than
-        UNBOUNDED."""
+        """The number of all items that were sent; written with the dispatcher's permit. Always less
+        than UNBOUNDED."""
         self._open = False
         """True when on_subscribe has returned (§1.9)."""
         self.requested = 0
-        """The number of items, in all; written by `Dispatcher.add`."""
+        """The number of all items that were requested; written by `Dispatcher.add`."""
         self.ended = False
-        """True if it has to be removed: cancelled, or ended by a bad request or by its
+        """True if this rail has to be removed: cancelled, or ended by a bad request or by its
         subscriber."""
 
     # -- signals from the downstream
@@ -425,7 +425,7 @@ class Rail(Subscription, Scannable, Generic[T]):
     # -- with the dispatcher's permit
 
     def give(self, item: T) -> None:
-        """Send it an item."""
+        """Send an item to this rail."""
         downstream = self._downstream
         if downstream is None:
             hooks.drop_item(item)
@@ -446,13 +446,13 @@ class Rail(Subscription, Scannable, Generic[T]):
                 hooks.drop_error(error)
 
     def tell(self) -> None:
-        """Report a bad request (§3.9), now that it was removed."""
+        """Report a bad request (§3.9), now that this rail was removed."""
         downstream, self._downstream = self._downstream, None
         if downstream is not None and self._bad is not None:
             downstream.on_error(self._bad)
 
     def finish(self, error: BaseException | None) -> None:
-        """Send it the end."""
+        """Send the end to this rail."""
         downstream, self._downstream = self._downstream, None
         self.ended = True
         if downstream is None:

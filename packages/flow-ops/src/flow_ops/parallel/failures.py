@@ -38,7 +38,7 @@ def filter_rail(flow: Flow[T], predicate: Callable[[T], object], policy: Failure
 
 @final
 class _Kept(Generic[T]):
-    """A predicate whose result is never None, which cannot be an item."""
+    """A predicate whose result is never None: as an item, None would be an error."""
 
     __slots__ = ("_predicate",)
 
@@ -54,7 +54,10 @@ class _Kept(Generic[T]):
 
 @final
 class _Tried(Generic[T, R]):
-    """A function that is called as often as the policy says. It can be pickled if both can."""
+    """A function that is called as often as the policy says.
+
+    It can be pickled if the function and the policy can.
+    """
 
     __slots__ = ("_function", "_name", "_policy")
 
@@ -83,7 +86,7 @@ class _Tried(Generic[T, R]):
             sink.next(result[0])
 
     def handle_if(self, item: T, sink: SingleSink[T]) -> None:
-        """Give the item to `sink`, if the result is true."""
+        """Give the item to `sink`, if the function's result is true."""
         result = self._try(item)
         if result is FailureHandling.STOP:
             sink.complete()

@@ -46,13 +46,14 @@ def parallel(
     [0, 1, 4, 9]
 
     Each rail is a flow. An item goes to the next rail in turn that has demand: a slow rail does not
-    hold the others up. Nothing runs at the same time before `run_on`.
+    hold the others up. The rails run at the same time only after `run_on`.
 
     Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
     went to a rail.
-    Thread: items come to a rail on the upstream's thread, or on the thread that requests of a rail.
-    Fusion: polls an upstream that grants SYNC or ASYNC across threads. None downstream.
-    Errors: all rails fail, after the items that came before.
+    Thread: items come to a rail on the upstream's thread, or on the thread that makes a request to
+    a rail.
+    Fusion: polls an upstream that grants SYNC or ASYNC across threads. The rails grant no fusion.
+    Errors: all rails fail, after the items that came before the error.
 
     Args:
         rails: how many rails; None for one per processor.
@@ -63,7 +64,7 @@ def parallel(
 
     Raises:
         TypeError: if `rails` or `prefetch` is not an int.
-        ValueError: if one of them is less than 1.
+        ValueError: if `rails` or `prefetch` is less than 1.
     """
     count = os.cpu_count() or 1 if rails is None else check_prefetch(rails, "rails")
     check_prefetch(prefetch)
@@ -85,7 +86,7 @@ class _Prototype(Publisher[T]):
     __slots__ = ()
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Never called: each run puts its rails in place of this."""
+        """Do not call this: each run puts its own rails in place of this publisher."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -99,7 +100,7 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
     Args:
         source: the flow whose items are dealt out.
         rails: the number of rails.
-        prefetch: items to request of it ahead.
+        prefetch: items to request of `source` ahead.
         label: the operator and where it was assembled, for messages.
         rail: the flow that describes each rail.
     """
@@ -187,5 +188,8 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
 
 
 def _over(source: Flow[Any], rail: Flow[T]) -> Flow[T]:
-    """Return `rail` over another source than the prototype; take(0), for one, has none."""
+    """Return `rail` with `source` in place of the prototype.
+
+    Some flows, such as take(0), have no prototype to replace.
+    """
     return moved(rail, lambda first: source if isinstance(source_of(first), _Prototype) else first)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def cancel_on(executor: Executor) -> Operator[T, Flow[T]]:
-    """Cancel the upstream on `executor`: for sources whose cancel blocks, or belongs to a thread.
+    """Cancel the upstream on `executor`: for sources whose cancel blocks, or needs one thread.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> from threading import current_thread
@@ -31,13 +31,13 @@ def cancel_on(executor: Executor) -> Operator[T, Flow[T]]:
     >>> places
     ['closer_0']
 
-    After a cancel no more items come, though the upstream is cancelled later: its items go to the
-    dropped-items hook until then.
+    After a cancel no more items come, though the upstream is cancelled a little later: until then,
+    its items go to the dropped-items hook.
 
-    Demand: passed on. Thread: that of the upstream; only cancel changes. If the executor refuses
-    the task, the upstream is cancelled in the thread that cancels; if it drops the task later, on a
-    separate thread.
-    Fusion: none; conditional.
+    Demand: passed on. Thread: that of the upstream; only the cancel moves to another thread. If the
+    executor refuses the task, the upstream is cancelled on the thread that cancels; if the executor
+    drops the task later, on a separate thread.
+    Fusion: none. It is conditional (see the glossary).
 
     Args:
         executor: see `subscribe_on`.
@@ -82,7 +82,7 @@ class CancelOn(Passing[T]):
 
 @final
 class _CancelledElsewhere(Subscription):
-    """A subscription that is cancelled on a runner."""
+    """A subscription whose cancel runs on a runner."""
 
     __slots__ = ("_runner", "_subscription")
 

@@ -47,19 +47,19 @@ __all__ = ["observe_on"]
 T = TypeVar("T")
 
 _BATCH: Final = 1 << 29
-"""The number of items to poll at a time when no more need to be requested."""
+"""The number of items to poll at a time when no more of them need to be requested."""
 
 _FEW: Final = 16
 _MANY: Final = 1 << 10
-"""After this many items, and again later, a task checks how long it has run."""
+"""Each time a task has handled this many items, it checks how long it has run."""
 
 _TURN_S: Final = 0.1
-"""After this time, in seconds, it gives its thread back, and another task continues."""
+"""After this time, in seconds, a task gives its thread back, and another task continues."""
 
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
 _NO_QUEUE: Final[deque[Any]] = deque(maxlen=0)  # Any: it never holds an item
-"""Stands for a queue until one is needed; with a fused upstream, none ever is."""
+"""Stands for a queue until one is needed; with a fused upstream, no queue is ever needed."""
 
 
 def observe_on(
@@ -77,29 +77,30 @@ def observe_on(
 
     The order of items is kept, and they come one at a time, however many threads the executor has.
     A task is submitted when there is work and no task is pending. It continues while there are
-    items and demand for them, for a tenth of a second, after which it submits the next one: so
-    other tasks of the executor have their turn, and a pool can be shut down.
+    items and demand for them, for a tenth of a second, after which it submits the next task: so
+    other tasks of the executor get their turn, and a pool can be shut down.
 
     Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
-    were delivered; what the downstream requests decides only when they are delivered.
-    Thread: the upstream keeps its thread, but is requested from the executor's; a source that works
-    when it is requested continues there. Cancel does not interrupt a downstream that blocks: no
-    further item follows. An event loop does nothing else for the tenth of a second that a task may
-    take: there, subscribe with a prefetch, or use ``async for``. If the executor refuses a task,
-    the RejectedExecutionError comes on the thread that signalled, the upstream's or the
-    requester's; if it took the task and drops it later, on a separate thread.
-    Fusion: polls an upstream that grants SYNC or ASYNC across threads, and needs no queue then;
-    conditional towards the downstream. It grants ASYNC itself, also with a fused upstream: the
-    downstream polls the one queue there is, on its own thread, and the executor only brings
+    were delivered; the downstream's demand only decides when they are delivered.
+    Thread: the upstream keeps its thread, but requests to it are made on the executor's, so a
+    source that works when it is requested continues there. A cancel does not interrupt a downstream
+    that blocks, but no further item follows. If the executor is an event loop, it does nothing else
+    for the tenth of a second that a task may take: there, subscribe with a prefetch, or use ``async
+    for``. If the executor refuses a task, the RejectedExecutionError comes on the thread that
+    submitted it, the upstream's or the requester's; if the executor drops the task later, the error
+    comes on a separate thread.
+    Fusion: polls an upstream that grants SYNC or ASYNC across threads, and needs no queue then. It
+    is conditional if the downstream is. It grants ASYNC itself, also with a fused upstream: then
+    the downstream polls the one queue there is, on its own thread, and the executor only brings
     wake-ups and the end. No function of the user runs on another thread because of that.
 
     Args:
         executor: an object with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
-            callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
-            Keep it open as long as the flow runs.
+            callable that gets a task to run: ``loop.call_soon_threadsafe``, ``lambda task:
+            task()``. Keep it open as long as the flow runs.
         prefetch: items to request ahead, and the most that wait for the executor.
         delay_error: whether an error of the upstream comes after the items that came before it;
-            otherwise it overtakes the waiting ones, which go to the dropped-items hook.
+            otherwise it overtakes the items that wait, which go to the dropped-items hook.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with MissingBackpressureError if the upstream
@@ -172,20 +173,21 @@ class ObserveOnSubscriber(
     """The queue between the upstream's thread and the executor's; it is itself the executor's task.
 
     Work is published first and then scheduled (`SerialDrain`): the thread that takes the permit
-    submits this object, and the task gives the permit back when there is nothing left to do. So
-    there is at most one task at a time, started or not.
+    submits this object, and the task gives the permit back when there is nothing left to do. So at
+    most one task exists at a time, whether it has started or not.
 
-    Items come from one place: our own queue, or that of a fused upstream. They leave by one way:
+    Items come from one place: our own queue, or that of a fused upstream. They leave in one way:
     the drain delivers them, or, if ASYNC was granted, the downstream polls them and the drain only
     signals. The thread that takes items also counts them, to request as many again.
 
-    Once the flow has ended (cancelled, terminal, failed) `_downstream` stays None. Later drains
-    only empty the queue; they call no user code and run on any thread. A downstream that polls
-    still gets the items that waited when the terminal came (F33).
+    Once the flow has ended (by a cancel, by a terminal, or because a call of ours raised),
+    `_downstream` is None for good. Later drains only empty the queue; they call no user code and
+    run on any thread. A downstream that polls still gets the items that waited when the terminal
+    came (F33).
 
     Args:
         downstream: gets the signals.
-        runner: where to drain.
+        runner: runs the tasks that drain.
         prefetch: items to request ahead, and the capacity of the queue.
         delay_error: whether waiting items come before an error.
         label: the operator and where it was assembled, for messages.
@@ -251,17 +253,18 @@ class ObserveOnSubscriber(
         self._left = False
         """True when the terminal was signalled, and the downstream polls the rest (F33)."""
         self._cancelled = False
-        """True when it was cancelled: a separate flag, since a cancel may race with the end."""
+        """True when this was cancelled. It is a separate flag, since a cancel may race with the
+        end."""
         self._queue: deque[T] = _NO_QUEUE
         self._room = 0
         """The number of items that may wait: `prefetch`, or 0 when no item is accepted."""
         self._done = False
-        """True when the upstream has ended; `_error` was set before, and no item is queued
-        after."""
+        """True when the upstream has ended; `_error` is set first, and no item is queued
+        afterwards."""
         self._error: BaseException | None = None
         self._bad: ValueError | None = None
         self._halt = False
-        """True if the next item may not be delivered: the drain has to find out why."""
+        """True if the next item must not be delivered: the drain has to find out why."""
         self._lock = Lock()
         """Guards `_requested`, and `_handle` with `_started`. Never held while calling out."""
         self._requested = 0
@@ -270,15 +273,16 @@ class ObserveOnSubscriber(
         self._run = 0
         """The number of the run that holds the permit or held it last."""
         self._started = 0
-        """The last run that has begun on the executor."""
+        """The number of the last run that has begun on the executor."""
         self._handle: ScheduledTask | None = None
         """The task of run `_run`, until it begins."""
         self._giver = 0
-        """The thread that is just submitting this to the executor; it may run inline there."""
+        """The thread that is just submitting this object to the executor, which may run it right in
+        that call."""
         self._turn_ends = inf
-        """The time at which the running task gives its thread back, though items wait."""
+        """The time at which the running task gives its thread back, even if items wait."""
         self._yields = False
-        """True when it has done so; another task continues."""
+        """True when the running task has given its thread back early; another task continues."""
 
     # -- signals from the upstream
 
@@ -340,7 +344,7 @@ class ObserveOnSubscriber(
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Queue the item; the executor delivers it. With ASYNC, it is only a wake-up."""
+        """Queue the item; the executor delivers it. With ASYNC, the call is only a wake-up."""
         if item is None:
             raise none_given("on_next")
         queue = self._queue
@@ -361,8 +365,8 @@ class ObserveOnSubscriber(
     def _refuse(self, item: T) -> None:
         """Handle `item`, for which there is no room.
 
-        It is a wake-up, which needs none (F26), whatever it carries; or the flow has ended; or the
-        upstream ignores demand (O09).
+        Either the call is a wake-up, which needs no room, whatever it carries (F26); or the flow
+        has ended; or the upstream ignores demand (O09).
         """
         if self._mode is Fusion.ASYNC:
             if not self._missed:
@@ -456,7 +460,7 @@ class ObserveOnSubscriber(
             self._submit()
 
     def _submit(self) -> None:
-        """Give this object to the executor, with the permit that was taken."""
+        """Give this object to the executor, together with the permit that was taken."""
         if self._downstream is None:
             self.run_entered()  # there is nothing left to deliver: only empty the queue (O28)
             return
@@ -543,7 +547,7 @@ class ObserveOnSubscriber(
             self._deliver(downstream, upstream)
 
     def _wake(self, downstream: CoreSubscriber[T], upstream: Subscription) -> None:
-        """Say to a downstream that polls that there is something to poll, or that this was all."""
+        """Tell a downstream that polls that there are items, or that the flow has ended."""
         done = self._done  # read before: items from before the end can be polled by then
         if not self._halt:
             try:
@@ -560,8 +564,8 @@ class ObserveOnSubscriber(
     def _deliver(self, downstream: CoreSubscriber[T], upstream: Subscription) -> None:
         """Deliver the items that wait, on demand, in batches up to the next request.
 
-        Our own queue raises IndexError when it is empty, a fused one gives EMPTY; any other error
-        of a fused one ends the flow (F46).
+        Our own queue raises IndexError when it is empty, a fused upstream gives EMPTY; any other
+        error of a fused upstream ends the flow (F46).
         """
         source, queue, limit = self._fused, self._queue, self._limit
         emit, conditional = _receiver(downstream, source is None)
@@ -638,7 +642,7 @@ class ObserveOnSubscriber(
             self._end(downstream, self._error)
 
     def _stop(self, downstream: CoreSubscriber[T]) -> None:
-        """Stop the delivery: after a cancel, a bad request, or an error that overtakes."""
+        """Stop the delivery: after a cancel, a bad request, or an error that overtakes items."""
         if self._downstream is None:
             self._discard()
             return
@@ -678,7 +682,7 @@ class ObserveOnSubscriber(
     def _closed(self, upstream: Subscription, error: BaseException) -> bool:
         """End the flow for `error`, and raise it if it is fatal.
 
-        Return whether the flow had ended before.
+        The result is whether the flow had ended before.
         """
         before = self._downstream
         fatal = is_fatal(error)
@@ -706,7 +710,7 @@ class ObserveOnSubscriber(
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """Grant ASYNC, when asked; across threads, too.
+        """Grant ASYNC, if it is asked for; across threads, too.
 
         `poll` runs no function of the user: an upstream that would call one has refused to be fused
         with this operator, which is a boundary itself (F39).
@@ -755,7 +759,7 @@ class ObserveOnSubscriber(
 
     @override
     def clear(self) -> None:
-        """Empty the queue. After a cancel, too, which leaves that to the thread that polls."""
+        """Empty the queue; after a cancel as well, which leaves that to the thread that polls."""
         source = self._upstream
         if self._mode and isinstance(source, QueueSubscription):
             source.clear()
@@ -763,7 +767,7 @@ class ObserveOnSubscriber(
 
     @override
     def statistics(self) -> Statistics:
-        """Report the state. `requested` is updated when a batch of items has ended."""
+        """Report the state. `requested` is updated after each batch of items."""
         requested: int | None = self._requested
         if self._shared:
             requested = None
@@ -786,7 +790,7 @@ def _receiver(downstream: CoreSubscriber[T], none_free: bool) -> tuple[Callable[
     """Return the function that takes an item, and whether False from it means "not used" (F12).
 
     Args:
-        downstream: the subscriber that takes it.
+        downstream: the subscriber that takes the items.
         none_free: whether None is never among the items.
     """
     if isinstance(downstream, ConditionalSubscriber):

@@ -40,7 +40,7 @@ MAX_BATCH: Final = 64
 """The number of items that are sent at a time, at most, unless the user gives it."""
 
 _QUICK_S: Final = 0.01
-"""A batch that takes less time is mostly overhead: the next one is twice as long. In seconds."""
+"""The time, in seconds, below which a batch is mostly overhead: the next one is twice as long."""
 
 
 def on_processes(
@@ -61,32 +61,33 @@ def on_processes(
     >>> def digits(numbers: flow.Flow[int], pool: ProcessPoolExecutor) -> flow.Flow[int]:
     ...     return numbers.on_processes(pool).map(math.factorial).map(str).map(len)
 
-    A subscription cannot cross to another process. A run of stages can, since its description is
-    pickled. So the stages that directly follow and work on each item by itself (`map`, `filter`,
+    A subscription cannot cross to another process. A sequence of stages can, since its description
+    is pickled. So the stages that directly follow and work on each item by itself (`map`, `filter`,
     `flat_map_iterable`, `do_on_next` …) run in the worker, as one loop for a batch of items. From
     the first stage on that counts or collects (`scan`, `take`, `reduce` …), or the next boundary,
     the flow continues in this process, with the results.
 
-    Batches begin with one item, and double in size while one takes less than 10 ms. An item never
-    waits for a batch to fill up, unless as many are under way as may be.
+    Batches begin with one item, and double in size while one takes less than 10 ms. An item waits
+    for a batch to fill up only if as many batches are under way as are allowed.
 
     Demand: exact; `prefetch` items are requested of the upstream, and 75 % of that again whenever
-    as many were sent. No more than `concurrency` batches are under way or have results that wait;
-    all results of `flat_map_iterable` for an item are sent back together.
+    as many were sent to workers. No more than `concurrency` batches are under way or have results
+    that wait; all results of `flat_map_iterable` for an item are sent back together.
     Thread: results come on the thread on which the pool receives them from its workers, or on that
-    of the upstream or the requester; put ``observe_on(threads)`` behind it if the subscriber takes
-    long. The failure of the pool comes on a separate thread. Cancelling the flow cancels the
-    batches that have not begun.
-    Fusion: polls an upstream that grants SYNC or ASYNC across threads; absorbs stages.
+    of the upstream or the requester; if the subscriber takes long, put ``observe_on(threads)``
+    behind `on_processes`. If the pool fails, the error comes on a separate thread. Cancelling the
+    flow cancels the batches that have not begun.
+    Fusion: polls an upstream that grants SYNC or ASYNC across threads; absorbs stages (see the
+    glossary).
     Errors: an error of a stage comes after the results before it, with the worker's traceback as a
-    note; so does, without one, the error of an item that cannot be pickled. If a stage's error
-    cannot be pickled, a FlowError describes it. A worker that dies fails the flow with
-    BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
+    note. The error of an item that cannot be pickled comes after them, too, without a note. If a
+    stage's error cannot be pickled, a FlowError describes it. A worker that dies fails the flow
+    with BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
 
     Args:
-        pool: a `concurrent.futures.ProcessPoolExecutor`, an `InterpreterPoolExecutor`, or one with
-            the same ``submit``. Keep it open as long as the flow runs.
-        concurrency: how many batches are under way; None for two per processor.
+        pool: a `concurrent.futures.ProcessPoolExecutor`, an `InterpreterPoolExecutor`, or another
+            pool with the same ``submit``. Keep it open as long as the flow runs.
+        concurrency: how many batches are under way; None for two batches per processor.
         batch: how many items are sent at a time, at most.
         prefetch: items to request ahead, and the most that wait to be sent.
 
@@ -95,8 +96,8 @@ def on_processes(
         elsewhere, or one cannot be pickled: lambdas and functions within functions cannot.
 
     Raises:
-        TypeError: if `pool` has no ``submit``, or another argument is not an int.
-        ValueError: if another argument is less than 1.
+        TypeError: if `pool` has no ``submit``, or one of the other arguments is not an int.
+        ValueError: if one of the other arguments is less than 1.
     """
     if isinstance(pool, type) or not callable(getattr(pool, "submit", None)):
         raise TypeError(
@@ -150,14 +151,14 @@ class ProcessSource(AbsorbingSource[T]):
 
     @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Signal an error: there are no stages."""
+        """Signal an error: without stages there is nothing to run in the pool."""
         alone: Flow[T] = Flow(self)
         alone.subscribe(subscriber)
 
     def absorb(
         self, stages: tuple[_AnyStage, ...]
     ) -> tuple[Publisher[Any], tuple[_AnyStage, ...]]:  # Any: the type of the last absorbed stage
-        """See `AbsorbingSource.absorb`.
+        """Return a publisher that runs `stages` in the pool; see `AbsorbingSource.absorb`.
 
         Raises:
             FlowError: if no stage can run in a worker, or one cannot be pickled.
@@ -248,9 +249,9 @@ class OnProcesses(Coordinator[R]):
         self._under_way: deque[Future[_Outcome]] = deque()
         """Batches whose results were not looked at yet; the oldest one first."""
         self._results: deque[R] = deque()
-        """Results of the batch before these."""
+        """The results of the last batch that was looked at, which wait for demand."""
         self._failure: BaseException | None = None
-        """The error of that batch, which comes after its results."""
+        """The error of the last batch that was looked at, which comes after its results."""
 
     @override
     def open(self) -> None:
@@ -373,7 +374,7 @@ class OnProcesses(Coordinator[R]):
             ) from error
 
     def _heard(self, future: Future[_Outcome]) -> None:
-        """Follow up a batch: it has results, has failed, or was dropped by the pool."""
+        """Handle what became of a batch: it has results, has failed, or was dropped by the pool."""
         try:
             if self.over or self._under_way[0] is not future:
                 return  # it is looked at together with the one before it
@@ -402,7 +403,8 @@ class OnProcesses(Coordinator[R]):
 # -- messages between the processes
 
 _Failure: TypeAlias = tuple[bytes | None, str, str]
-"""An exception: pickled if possible, in one line, and with its traceback."""
+"""An exception: its pickle (None if it cannot be pickled), its text in one line, and its
+traceback."""
 
 _Outcome: TypeAlias = tuple[bytes, _Failure | None, float]
 """The pickled results of a batch, the error that ended it early, and the seconds that it took."""
@@ -411,7 +413,7 @@ _Outcome: TypeAlias = tuple[bytes, _Failure | None, float]
 def run_batch(program: bytes, batch: bytes) -> _Outcome:
     """Run the stages in a worker.
 
-    Results are pickled here, where an error can still be reported.
+    Results are pickled here, in the worker, where an error can still be reported.
     """
     began = perf_counter()
     results: list[object] = []
@@ -428,9 +430,9 @@ def run_batch(program: bytes, batch: bytes) -> _Outcome:
 
 
 def _dumped_items(batch: list[Any]) -> tuple[bytes, Exception | None]:
-    """Pickle a batch up to the first item that fails, and return its error, too.
+    """Pickle a batch up to the first item that fails, and return the error of that item, too.
 
-    The rest is removed from the batch.
+    That item and those after it are removed from the batch.
     """
     try:
         return pickle.dumps(batch), None
@@ -477,7 +479,7 @@ def _loaded(program: bytes) -> Program[Any, Any]:  # Any: the types of the stage
 
 
 def _main() -> dict[str, object]:
-    """Return what an interpreter needs to import the program's script, like a spawned process."""
+    """Return what an interpreter needs to import the script, as a spawned process does."""
     from multiprocessing import spawn
 
     data: dict[str, object] = spawn.get_preparation_data("flow")
@@ -524,7 +526,7 @@ def _loaded_error(failure: _Failure) -> BaseException:
 
 
 def _is_stateless(template: Template) -> bool:
-    """Return whether items may go through it in batches, each as if it were all."""
+    """Return whether a stage may handle each batch as if it were all there is."""
     lines = template.lines
     return not (
         template.remembers
@@ -542,7 +544,10 @@ def _dumped(
     *,
     for_interpreters: bool,
 ) -> bytes:
-    """Pickle the stages, with what an interpreter has to import; processes do that themselves."""
+    """Pickle the stages, with what an interpreter has to import.
+
+    Processes import that themselves.
+    """
     main = _main() if for_interpreters else None
     try:
         return pickle.dumps((main, pickle.dumps(program)))

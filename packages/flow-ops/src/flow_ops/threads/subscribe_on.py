@@ -35,28 +35,28 @@ def subscribe_on(executor: Executor, *, request_on: bool = True) -> Operator[T, 
     ['reader_0']
     >>> pool.shutdown()
 
-    It applies to the whole flow above it, up to an operator with its own threads. For the
-    downstream, use `observe_on`.
+    This affects the whole flow upstream of the operator, up to an operator with its own threads. To
+    move the downstream, use `observe_on`.
 
-    Demand: passed on. Demand from before the upstream is subscribed to is requested with that;
-    later requests wait for the executor, at most one task of them at a time, which requests their
-    sum. A request from the executor's own thread, where the upstream was last subscribed to or
-    requested, needs no task: it is passed on at once.
+    Demand: passed on. Demand that comes before the upstream is subscribed to is requested with the
+    subscription. Later requests wait for the executor; at most one task waits there, which requests
+    their sum. A request from the executor's own thread, where the upstream was last subscribed to
+    or requested, needs no task: it is passed on at once.
     Thread: items come on the thread on which the upstream sends them, which is the executor's if it
     sends within `subscribe` or `request`. If the executor refuses a task, the
-    RejectedExecutionError comes on the thread that has subscribed or requested; if it took the task
-    and drops it later, on a separate thread. Cancel stops a task that has not begun; the upstream
-    is cancelled in the thread that cancels: see `cancel_on`.
-    Fusion: none; conditional.
+    RejectedExecutionError comes on the thread that has subscribed or requested; if the executor
+    drops the task later, the error comes on a separate thread. A cancel stops a task that has not
+    begun; the upstream is cancelled on the thread that cancels: see `cancel_on`.
+    Fusion: none. It is conditional (see the glossary).
     Errors: the upstream's, and RejectedExecutionError, which cancels the upstream.
 
     Args:
         executor: an object with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
-            callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
-            Keep it open as long as the flow runs.
-        request_on: False to pass requests on in the thread that requests. Use it for a source that
-            keeps its thread busy as long as it sends, and counts its demand meanwhile: requests
-            would wait behind it for an executor of one thread.
+            callable that gets a task to run: ``loop.call_soon_threadsafe``, ``lambda task:
+            task()``. Keep it open as long as the flow runs.
+        request_on: False to pass requests on in the thread that requests. Use this for a source
+            that keeps its thread busy as long as it sends, and counts its demand meanwhile: with an
+            executor of one thread, requests would wait until the source is done.
 
     Raises:
         TypeError: if `executor` is not an executor.
@@ -77,8 +77,8 @@ class SubscribeOn(Passing[T]):
     """Runs `subscribe_on`.
 
     There is at most one task at a time that has not begun: the one that subscribes, or one that
-    requests the demand since the last one has begun. Tasks are numbered, so that the handle of one
-    that has begun, or ended, never replaces the handle of a later one (O25).
+    requests the demand that has come since the last task began. Tasks are numbered: so the handle
+    of a task that has begun, or ended, never replaces the handle of a later task (O25).
     """
 
     __slots__ = (
@@ -154,7 +154,7 @@ class SubscribeOn(Passing[T]):
             handle.cancel()
 
     def _submit(self, task: Callable[[], None]) -> None:
-        """Have a task run. One thread at a time: the one that has set `_is_pending`."""
+        """Have a task run. Only the thread that has set `_is_pending` calls this."""
         self._run = run = self._run + 1
         try:
             handle = self._runner.execute(task, self._rejected, self._context.copy())
@@ -172,7 +172,10 @@ class SubscribeOn(Passing[T]):
         handle.cancel()
 
     def _begin(self) -> int:
-        """Note that a task begins, in this thread; return what it has to request."""
+        """Note that a task begins, in this thread.
+
+        Return the demand that the task has to request.
+        """
         self._thread = current_thread()
         with self._lock:
             self._started = self._run

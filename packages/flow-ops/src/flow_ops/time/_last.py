@@ -1,4 +1,4 @@
-"""The base of operators that keep items with the times at which they came."""
+"""The base of operators over the last items before the end, in a length of time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Last(Coordinator[T]):
 
     @abstractmethod
     def _on_item(self, item: T) -> bool:
-        """Take an item; return False if one more is wanted."""
+        """Take an item; return False if one more has to be requested in its place."""
 
     @abstractmethod
     def _on_completed(self, time_s: float) -> None:

@@ -38,7 +38,7 @@ SLACK_S: Final = 1e-9
 
 
 def checked_clock(clock: Clock | None) -> Clock | None:
-    """Return `clock`; if None, each subscription gets one by `home_clock`.
+    """Return `clock`; if it is None, each subscription gets its clock from `home_clock`.
 
     Raises:
         TypeError: if `clock` is not a clock.
@@ -50,7 +50,7 @@ def checked_clock(clock: Clock | None) -> Clock | None:
 
 
 def time_of(clock: Clock | None) -> Callable[[], float]:
-    """Return the clock of a compiled stage, which has no subscription to ask for its home.
+    """Return the function that tells the time in a compiled stage, which has no home to ask.
 
     Raises:
         TypeError: if `clock` is not a clock.
@@ -73,7 +73,7 @@ def checked_delay(delay: Seconds, name: str) -> float:
 
 
 def seconds(value: float) -> str:
-    """Return a time as messages have it."""
+    """Return a time in seconds as messages show it."""
     return f"{value:g} s"
 
 
@@ -99,7 +99,7 @@ class Timed(Coordinator[R]):
         super().__init__(downstream, label)
         self.clock: Final = self.clock_for(clock)
         self._due = math.inf
-        """The time to call `wake` at. Written with the permit, as all of these."""
+        """The time to call `wake` at. It is written with the permit, like all attributes here."""
         self._timer: Disposable | None = None
         self._timer_due = math.inf
         self._number = 0
@@ -107,20 +107,20 @@ class Timed(Coordinator[R]):
         run."""
 
     def wake(self) -> None:
-        """Handle the time, which has come. With the permit."""
+        """Do what is due: the time of `wake_at` has come. Call this with the permit."""
 
     def wake_at(self, time_s: float) -> None:
-        """Call `wake` at this time of the clock, and not before. With the permit."""
+        """Call `wake` at this time of the clock, and not before. Call this with the permit."""
         self._due = time_s
         if time_s < self._timer_due:
             self._start_timer()
 
     def wake_in(self, delay_s: float) -> None:
-        """Call `wake` in `delay_s`, and not before. With the permit."""
+        """Call `wake` after `delay_s` seconds, and not before. Call this with the permit."""
         self.wake_at(self.clock.now() + delay_s)
 
     def stop_timer(self) -> None:
-        """Do not call `wake`. With the permit."""
+        """Stop the timer: `wake` is not called. Call this with the permit."""
         self._due = self._timer_due = math.inf
         self._number += 1
         timer, self._timer = self._timer, None
@@ -161,7 +161,7 @@ class NewestInput(PolledInput[T], Generic[T, V]):
     Args:
         owner: the operator that polls.
         make: called with each item, without the permit, in the source's thread; its result is
-            polled with the item. An error of it is the error of the source.
+            polled with the item. An error that it raises counts as the source's.
     """
 
     __slots__ = ("_make", "_newest")
@@ -174,7 +174,7 @@ class NewestInput(PolledInput[T], Generic[T, V]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Replace an item that was not polled."""
+        """Keep the item; it replaces one that was not polled."""
         if item is None:
             raise none_given("on_next")
         owner = self.owner
@@ -196,7 +196,10 @@ class NewestInput(PolledInput[T], Generic[T, V]):
             self.drop_waiting()  # `close` may have looked before
 
     def poll(self) -> tuple[T, V] | Empty:
-        """Return the newest item and the result for it. Read `done` before, if it matters."""
+        """Return the newest item and the result for it.
+
+        To learn whether the source has ended, read `done` first.
+        """
         try:
             return self._newest.popleft()
         except IndexError:
@@ -210,10 +213,11 @@ class NewestInput(PolledInput[T], Generic[T, V]):
 
 
 class Newest(Timed[T], Generic[T, V]):
-    """The base of operators that send some of the items, at times that they choose.
+    """The base of operators that send some of the items, at times of their choice.
 
-    They request everything. An item that is due when there is no demand waits for it; the next one
-    that is due replaces it, and it goes to the dropped-items hook. So at most one waits.
+    They request everything. An item that is due when there is no demand waits for it; if another
+    item is due before that, it replaces the waiting one, which goes to the dropped-items hook. So
+    at most one item waits.
 
     Args:
         downstream: gets the signals.
@@ -236,17 +240,17 @@ class Newest(Timed[T], Generic[T, V]):
         self._ready: T | Empty = EMPTY
         """The item that waits for demand."""
         self._ending = False
-        """True if it completes when `_ready` was sent."""
+        """True if the flow completes once `_ready` was sent."""
 
     @abstractmethod
     def arrived(self, item: T, made: V) -> None:
-        """Take an item. With the permit."""
+        """Take an item. Call this with the permit."""
 
     def last(self) -> None:
-        """Send the items that are left: the source has completed. With the permit."""
+        """Send the items that are left: the source has completed. Call this with the permit."""
 
     def give(self, item: T) -> None:
-        """Send `item`, which is due, or have it wait. With the permit."""
+        """Send `item`, which is due, or have it wait. Call this with the permit."""
         if self._ready is EMPTY and self.demand:
             self.emit(item)
             return
@@ -255,7 +259,7 @@ class Newest(Timed[T], Generic[T, V]):
             hooks.drop_item(replaced)
 
     def finish(self) -> None:
-        """Complete when everything was sent: no more items come. With the permit."""
+        """Complete when everything was sent: no more items come. Call this with the permit."""
         if self._ending or self.over:
             return
         self._ending = True

@@ -26,24 +26,25 @@ def debounce(
     *,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
-    """Items that are not followed by another one for a while; always the last one.
+    """Send only items that no other item follows for a while; always send the last one.
 
     >>> import flow_core as flow
     >>> list(flow.range(100).debounce(60))
     [99]
 
     Demand: everything is requested of the upstream. An item that is due when there is no demand
-    waits for it; the next one that is due replaces it, and it goes to the dropped-items hook. The
-    flow completes when the item that waits was sent.
+    waits for it; if another item is due before that, it replaces the waiting one, which goes to the
+    dropped-items hook. The flow completes once the item that waits was sent.
     Thread: the clock's, or that of the flow that `quiet` returns; the last item comes on the
-    upstream's, and an item that waited on the thread that requests. `quiet` runs in the upstream's
-    thread. Fusion: none.
+    upstream's thread, and an item that waited on the thread that requests. `quiet` runs in the
+    upstream's thread. Fusion: none.
     Errors: those of the upstream, of `quiet` and of its flows, at once: they overtake an item that
     waits.
 
     Args:
-        quiet: how long, in seconds, at least 0; or a function that returns a flow for an item,
-            which is due when that flow gives its first item, or completes.
+        quiet: how long no other item must follow, in seconds, at least 0; or a function that
+            returns a flow for an item: the item is due when that flow gives its first item, or
+            completes.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 

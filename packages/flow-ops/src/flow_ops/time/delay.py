@@ -30,22 +30,23 @@ T = TypeVar("T")
 def delay(
     delay: Seconds, *, delay_error: bool = False, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """All signals a while later.
+    """Send all signals a while later.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).delay(0.001))
     [0, 1, 2]
 
-    Demand: passed on; items on their way count against it. So no more wait here than were
+    Demand: passed on; items that wait count as requested. So no more items wait than were
     requested; if everything is requested, these are the items that the upstream sends within
     `delay`.
     Thread: the clock's. Fusion: none.
-    Errors: those of the upstream, at once: they overtake the items on their way, unless
-    `delay_error`. RejectedExecutionError if the clock takes no task.
+    Errors: those of the upstream, at once: they overtake the items that wait, unless `delay_error`
+    is True. RejectedExecutionError if the clock takes no task.
 
     Args:
         delay: how long from when an item comes to when it is sent, in seconds, at least 0.
-        delay_error: whether the upstream's error comes later, too, after the items before it.
+        delay_error: whether the upstream's error is delayed, too, and comes after the items before
+            it.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 
@@ -65,19 +66,19 @@ def delay(
 
 
 def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """Each item a while after the one before it was sent, or after it came, if that is later.
+    """Send each item a while after the previous one, or after it came, if that is later.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).delay_elements(0.001))
     [0, 1, 2]
 
-    It is `concat_map` to a `timer` for each item.
+    This is a `concat_map` with a `timer` for each item.
 
     Demand: exact; the time of an item runs when there is demand for it. One item is requested ahead
     and waits for its turn.
-    Thread: the clock's. Fusion: as `concat_map`.
-    Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
-    takes no task.
+    Thread: the clock's. Fusion: that of `concat_map`.
+    Errors: those of the upstream, after the items that came before them. RejectedExecutionError if
+    the clock takes no task.
 
     Args:
         delay: how long between two items, in seconds, at least 0; also before the first one.
@@ -109,15 +110,15 @@ def delay_subscription(
     >>> list(flow.range(3).delay_subscription(0.001))
     [0, 1, 2]
 
-    Demand: passed on; demand from before the subscription is requested then. One item is requested
-    of the other flow. The subscription does not wait for demand.
-    Thread: the upstream is subscribed to on the clock's, or where the other flow sends its first
-    item or completes; from then on, that of the upstream. Fusion: none.
+    Demand: passed on; demand that comes before the subscription is requested with it. One item is
+    requested of the other flow. The subscription does not wait for demand.
+    Thread: the upstream is subscribed to on the clock's thread, or where the other flow sends its
+    first item or completes. Items keep the upstream's thread. Fusion: none.
     Errors: those of both flows. RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay: how long, in seconds, at least 0; or a flow whose first item or completion is the
-            moment.
+        delay: how long to wait, in seconds, at least 0; or a flow whose first item or completion
+            starts the subscription.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 
@@ -166,9 +167,9 @@ class Delay(Timed[T]):
         self.delay_error = delay_error
         self._main: _Arriving[T] | None = _Arriving(self)
         self.waiting: deque[tuple[float, T]] = deque()
-        """Items with the times at which they are due. The upstream's thread appends."""
+        """Items with the times at which they are due. The upstream's thread appends to it."""
         self._ending: tuple[float, BaseException | None] | None = None
-        """The time at which the end is due, and the error."""
+        """The time at which the end is due, and the error, if it is one."""
 
     @override
     def open(self) -> None:
@@ -187,7 +188,7 @@ class Delay(Timed[T]):
         return self.clock.now() + self._delay_s
 
     def end_at(self, ending: tuple[float, BaseException | None]) -> None:
-        """Note that the upstream has ended. With the permit."""
+        """Note that the upstream has ended. Call this with the permit."""
         main = self._main
         if main is not None:
             self.release(main)
@@ -306,7 +307,7 @@ class _DelaySubscription(Passing[T]):
         self._source = source
 
     def go(self) -> None:
-        """Subscribe: the moment has come. Without the permit."""
+        """Subscribe: the moment has come. Call this without the permit."""
         self.follow(self._source)
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 def delay_with_mapper(
     mapper: Callable[[T], Flow[object]], *, concurrency: int = 128
 ) -> Operator[T, Flow[T]]:
-    """Each item as soon as the flow that `mapper` returns for it gives an item or completes.
+    """Send each item when the flow that `mapper` returns for it gives an item or completes.
 
     >>> import flow_core as flow
     >>> from flow_testing import TestSubscriber, VirtualClock
@@ -32,8 +32,8 @@ def delay_with_mapper(
     >>> seen.items
     [2, 3]
 
-    It is `flat_map`, with flows of which only the first item or the end counts, with the same
-    demand, threads and fusion. Items need not keep their order.
+    This is a `flat_map` whose inner flows count only with their first item or their end. It has the
+    demand, threads and fusion of `flat_map`. Items need not keep their order.
     Errors: those of the upstream, of `mapper` and of its flows; the first one ends the flow.
 
     Args:

@@ -26,7 +26,7 @@ def interval(
     overflow: IntervalOverflow = "error",
     clock: Clock | None = None,
 ) -> Flow[int]:
-    """0, 1, 2 and so on, one in each period, without end.
+    """Count 0, 1, 2 and so on, one number in each period, without end.
 
     >>> import flow_core as flow
     >>> from flow_testing import TestSubscriber, VirtualClock
@@ -42,17 +42,18 @@ def interval(
     no task.
 
     Args:
-        period: how long between two numbers, in seconds, above 0. Delays do not add up.
-        initial_delay: how long before the first one, in seconds; as long as `period` if None.
+        period: how long between two numbers, in seconds, above 0. The delays of timers do not add
+            up.
+        initial_delay: how long before the first number, in seconds; as long as `period` if None.
         overflow: what happens to a number that was not requested when its time comes. ``"error"``
-            fails the flow; ``"drop"`` leaves the number out, and the next one is still the count of
-            periods; ``"buffer"`` sends it later, on demand (it takes no memory: only the count is
-            kept).
+            fails the flow; ``"drop"`` leaves the number out, and the next number is still that of
+            its period; ``"buffer"`` sends it later, on demand (numbers that wait take no memory:
+            only their count is kept).
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 
     Raises:
-        TypeError: if a time is not a time, or `clock` is not a clock.
+        TypeError: if `period` or `initial_delay` is not a time, or `clock` is not a clock.
         ValueError: if the period is not above 0 and finite, the delay is less than 0, or `overflow`
             is unknown.
     """
@@ -84,26 +85,26 @@ def interval_range(
     overflow: IntervalOverflow = "error",
     clock: Clock | None = None,
 ) -> Flow[int]:
-    """`count` ints from `start` on, one in each period; completes with the last.
+    """Send `count` ints from `start` on, one in each period; complete with the last.
 
     >>> import flow_core as flow
     >>> list(flow.interval_range(5, 3, 0.001))
     [5, 6, 7]
 
-    It is `interval`, followed by `take` and `map`.
+    This is `interval`, followed by `take` and `map`.
 
     Args:
         start: the first int.
         count: how many ints, at least 0.
-        period: how long between two of them, in seconds, above 0.
-        initial_delay: how long before the first one, in seconds; as long as `period` if None.
+        period: how long between two of the ints, in seconds, above 0.
+        initial_delay: how long before the first int, in seconds; as long as `period` if None.
         overflow: see `interval`. With ``"drop"`` there are still `count` ints, with gaps.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: as `interval`, or if `count` is less than 0.
+        ValueError: as with `interval`, or if `count` is less than 0.
     """
     if not isinstance(start, int):
         raise TypeError(f"interval_range() starts with an int, not {start!r}")

@@ -25,7 +25,7 @@ _LATE_S: Final = 0.1
 def rate_limit(
     n: int, per: Seconds = 1.0, *, burst: int = 1, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """At most `n` items in `per` seconds: items that come too early wait, and none is dropped.
+    """Send at most `n` items in `per` seconds; items that come too early wait, none is dropped.
 
     >>> import flow_core as flow
     >>> from flow_testing import VirtualClock
@@ -39,22 +39,22 @@ def rate_limit(
     3 at 1.5
     4 at 2.0
 
-    By default there is the same time between any two items. With a `burst` of 5, five items may
-    come at once after a pause: a bucket holds that many tokens, is full at first, and gets `n` of
-    them in `per` seconds. A timer that is late, by up to a tenth of a second, is compensated for:
-    the next item is due as if the timer had been on time.
+    By default, items are at least ``per / n`` seconds apart. With a `burst` of 5, five items may
+    come at once after a pause, as with a bucket that holds five tokens, is full at first, and gets
+    `n` tokens in `per` seconds. A timer that is late, by up to a tenth of a second, is compensated
+    for: the next item is due as if the timer had been on time.
 
     Demand: exact; `burst` items, or 128 if that is less, are requested of the upstream ahead, and
     wait for their time. Time without demand counts as a pause.
     Thread: the upstream's, or that of the request, for items that need not wait; the clock's for
-    others. Fusion: polls an upstream that grants SYNC or ASYNC across threads.
-    Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
-    takes no task.
+    the others. Fusion: polls an upstream that grants SYNC or ASYNC across threads.
+    Errors: those of the upstream, after the items that came before them. RejectedExecutionError if
+    the clock takes no task.
 
     Args:
         n: how many items may come in `per` seconds.
         per: the length of time, in seconds.
-        burst: how many may come at once after a pause.
+        burst: how many items may come at once after a pause.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 
@@ -106,11 +106,11 @@ class RateLimit(Timed[T]):
         self._source: Flow[T] | None = source
         self._pause_s = pause_s
         self._early_s = (burst - 1) * pause_s
-        """The time by which items may be early."""
+        """How early an item may be, in seconds."""
         self._full_s = self.clock.now()
-        """The time at which the next item is due that is not early. The bucket is full then."""
+        """The time at which the next item is not early. The bucket is full again then."""
         self._waited = False
-        """True if the next item only waits for the timer."""
+        """True if the next item has waited for nothing but the timer."""
         self._items: BufferedInput[T] | None = BufferedInput(self, min(burst, DEFAULT_PREFETCH))
 
     @override

@@ -26,7 +26,7 @@ def sample(
     emit_last: bool = False,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
-    """The newest item of each period, if there is a new one.
+    """Send the newest item of each period, if there is a new one.
 
     >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
@@ -36,11 +36,12 @@ def sample(
     >>> seen.items
     [2, 5, 8]
 
-    Also called `throttle_last`.
+    `throttle_last` is another name for it.
 
     Demand: everything is requested of the upstream and of the sampler. A sample that comes when
-    there is no demand waits for it; the next one replaces it, and it goes to the dropped-items
-    hook. The flow completes when the sample that waits was sent. Items between samples are ignored.
+    there is no demand waits for it; if another sample comes before that, it replaces the waiting
+    one, which goes to the dropped-items hook. The flow completes once the sample that waits was
+    sent. Items that are not the newest when a sample is taken are ignored.
     Thread: that of the clock or of the sampler; a sample that waited comes on the thread that
     requests. Fusion: none.
     Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.
@@ -48,7 +49,7 @@ def sample(
     Args:
         sampler: how long between samples, in seconds, above 0; or a flow: each of its items takes a
             sample, and its end ends this flow.
-        emit_last: whether the end takes a sample, too.
+        emit_last: whether a sample is taken at the end, too.
         clock: the clock, if `sampler` is a period; None for that of the loop that runs the flow, or
             else of the process.
 
@@ -107,7 +108,7 @@ class _Sample(Newest[T, None]):
         self._newest = item
 
     def take_sample(self) -> None:
-        """Send the newest item, if there is a new one. With the permit."""
+        """Send the newest item, if there is a new one. Call this with the permit."""
         newest, self._newest = self._newest, EMPTY
         if newest is not EMPTY:
             self.give(newest)

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """Items after the first `duration`; those before are dropped.
+    """Send the items after the first `duration`; earlier items are dropped.
 
     >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
@@ -36,7 +36,7 @@ def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
     >>> seen.items
     [2, 3]
 
-    It is `skip_until_other` with a `timer`.
+    This is `skip_until_other` with a `timer`.
 
     Demand: passed on; a dropped item is requested again. Thread: that of the upstream. Fusion:
     none.
@@ -61,7 +61,7 @@ def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
 
 
 def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
+    """Send items from when the clock shows a time; drop earlier ones. See `skip_with_time`.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).skip_until_with_time(flow.system_clock().now() + 60))
@@ -86,7 +86,7 @@ def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
 
 
 def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """All items but those of the last `duration` before the end.
+    """Send all items but those of the last `duration` before the end.
 
     >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
@@ -96,11 +96,12 @@ def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Ope
     >>> seen.items
     [0, 1, 2]
 
-    An item is sent when another one, a request or the end comes `duration` after it.
+    An item is sent as soon as another item, a request or the end comes at least `duration` after
+    it.
 
-    Demand: passed on; while there is demand, an item that has to wait is requested again. So items
-    of the last `duration` wait here, and those that were requested. Thread: that of the upstream,
-    or that which requests. Fusion: none.
+    Demand: passed on; while there is demand, an item that has to wait is requested again. So what
+    waits are the items of the last `duration`. Thread: that of the upstream, or the one that
+    requests. Fusion: none.
     Errors: those of the upstream, at once; items that wait are dropped.
 
     Args:
@@ -140,7 +141,7 @@ class SkipLast(Last[T]):
     ) -> None:
         super().__init__(source, downstream, label, duration_s=duration_s, clock=clock, demand=0)
         self._youngest_s = float("-inf")
-        """Note that items which came up to this time are old enough."""
+        """The time up to which items are old enough to be sent."""
 
     @override
     def requested(self, n: int) -> None:

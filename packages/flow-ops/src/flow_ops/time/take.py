@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """Items of the first `duration`; then it completes.
+    """Send the items of the first `duration`, then complete.
 
     >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
@@ -37,9 +37,10 @@ def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
     >>> seen.items, seen.completed
     ([0, 1], True)
 
-    It is `take_until_other` with a `timer`.
+    This is `take_until_other` with a `timer`.
 
-    Demand: passed on. Thread: items keep that of the upstream; the end may come on the clock's.
+    Demand: passed on. Thread: items keep that of the upstream; the end may come on the clock's
+    thread.
     Fusion: none.
     Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
 
@@ -62,7 +63,7 @@ def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
 
 
 def take_until_with_time(time: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """Items until the clock shows a time; then it completes. See `take_with_time`.
+    """Send items until the clock shows a time, then complete. See `take_with_time`.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).take_until_with_time(flow.system_clock().now() + 60))
@@ -89,7 +90,7 @@ def take_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
 def take_last_with_time(
     duration: Seconds, *, max_items: int | None = None, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """The items of the last `duration` before the end.
+    """Send the items of the last `duration` before the end.
 
     >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
@@ -100,13 +101,13 @@ def take_last_with_time(
     [3, 4]
 
     Demand: everything is requested of the upstream; its last items wait for demand. Thread: that of
-    the upstream, or that which requests. Fusion: none.
-    Errors: those of the upstream; the items are dropped.
+    the upstream, or the one that requests. Fusion: none.
+    Errors: those of the upstream, at which the items are dropped.
 
     Args:
         duration: how long before the completion of the upstream, in seconds, at least 0.
-        max_items: the most items that are kept; older ones are left out. If None, all that come in
-            that time are kept.
+        max_items: the most items that are kept; older ones are left out. If None, all items of that
+            time are kept.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 

@@ -22,21 +22,21 @@ T = TypeVar("T")
 
 
 def throttle_first(period: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """An item, and then none for a period; items that come meanwhile are left out.
+    """Send an item, then none for a period; items that come meanwhile are left out.
 
     >>> import flow_core as flow
     >>> list(flow.range(100).throttle_first(60))
     [0]
 
-    It is a `filter` that looks at the clock.
+    This is a `filter` that looks at the clock.
 
     Demand: passed on; an item that is left out is requested again. Thread: that of the upstream; no
-    timer runs. Fusion: as `filter`.
+    timer runs. Fusion: that of `filter`.
     Errors: those of the upstream.
 
     Args:
         period: how long from an item that is sent to the next one, in seconds, above 0.
-        clock: the clock of the operator; that of the process if None.
+        clock: the clock of the operator; None for that of the process.
 
     Raises:
         TypeError: if `period` is not a time, or `clock` is not a clock.
@@ -65,7 +65,7 @@ def throttle_last(
     emit_last: bool = False,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
-    """The newest item of each period, if there is a new one: another name of `sample`.
+    """Send the newest item of each period, if there is a new one: another name of `sample`.
 
     >>> import flow_core as flow
     >>> list(flow.range(100).throttle_last(60, emit_last=True))
@@ -90,24 +90,26 @@ def throttle_last(
 def throttle_latest(
     period: Seconds, *, emit_last: bool = False, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """An item at once, and then the newest of each period, if there is a new one.
+    """Send an item at once, then the newest one of each period, if there is a new one.
 
     >>> import flow_core as flow
     >>> list(flow.range(100).throttle_latest(60, emit_last=True))
     [0, 99]
 
-    A period begins with each item that is sent. If none comes in it, the next one is sent at once.
+    A period begins with each item that is sent. If no item comes in a period, the next item is sent
+    at once.
 
     Demand: everything is requested of the upstream. An item that is due when there is no demand
-    waits for it; the next one that is due replaces it, and it goes to the dropped-items hook. The
-    flow completes when the item that waits was sent.
+    waits for it; if another item is due before that, it replaces the waiting one, which goes to the
+    dropped-items hook. The flow completes once the item that waits was sent.
     Thread: that of the upstream or the clock's; an item that waited comes on the thread that
     requests. Fusion: none.
     Errors: those of the upstream, at once: they overtake an item that waits.
 
     Args:
         period: how long between two items, in seconds, above 0.
-        emit_last: whether the newest item of a period comes with the end, if that is earlier.
+        emit_last: whether the newest item of the last period is sent when the flow ends within that
+            period.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 

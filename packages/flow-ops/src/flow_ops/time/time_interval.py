@@ -33,7 +33,7 @@ _TIME_INTERVAL: Final = Template(
 
 
 def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterval[T]]]:
-    """Each item with the seconds since the one before it, or since the subscription.
+    """Give each item with the seconds since the previous one, or since the subscription.
 
     >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import TimeInterval, interval
@@ -43,10 +43,10 @@ def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterva
     >>> [(n, passed_s) for n, passed_s in seen.items]
     [(0, 2.0), (1, 2.0)]
 
-    It is `map` with a state for each subscriber, with the same demand, threads and fusion.
+    This is a `map` with a state for each subscriber; demand, threads and fusion are those of `map`.
 
     Args:
-        clock: the clock of the operator; that of the process if None.
+        clock: the clock of the operator; None for that of the process.
 
     Raises:
         TypeError: if `clock` is not a clock.

@@ -1,4 +1,4 @@
-"""`timeout`: fails or replaces a flow whose items do not come in time."""
+"""`timeout`: a flow whose items do not come in time fails, or is replaced."""
 
 from __future__ import annotations
 
@@ -37,24 +37,25 @@ def timeout(
     >>> list(flow.never().timeout(0.001, fallback=flow.just("too late")))
     ['too late']
 
-    The time runs from the subscription to the first item, and after that from when the downstream
-    has returned from an item to the next one. The end of the flow has to come in time, too. Time
-    runs whether or not there is demand: a downstream that does not request makes its flow late.
+    The time runs from the subscription to the first item, and after that from the moment when the
+    downstream has handled an item to the next item. The end of the flow has to come in time, too.
+    Time runs whether or not there is demand: a downstream that does not request makes its flow
+    late.
 
     Demand: passed on; the demand that is left when the upstream is too late goes to `fallback`.
-    Thread: that of the upstream. The error comes on the clock's, or on that of the selector's flow;
-    there `fallback` is subscribed to, which must not block it. `selector` runs in the upstream's
-    thread, before the item is sent. Fusion: none.
+    Thread: that of the upstream. The error comes on the clock's thread, or on that of the
+    selector's flow. `fallback` is subscribed to on that thread, too, and must not block it.
+    `selector` runs in the upstream's thread, before the item is sent. Fusion: none.
     Errors: those of the upstream, of `selector` and of its flows, and of `fallback`.
     RejectedExecutionError if the clock takes no task.
 
     Args:
         limit: the time from the subscription to the first item, and from each item to the next, in
             seconds, at least 0. None if only the first item has a time limit, or with a `selector`.
-        first: the time to the first item, in seconds, if it is another one.
-        selector: returns a flow for an item; if that gives an item or completes before the next
-            item comes, the next item is too late.
-        fallback: the flow that replaces the one that is late; it has no time limit. If None, the
+        first: the time limit for the first item, in seconds, if it differs from `limit`.
+        selector: returns a flow for an item; if that flow gives an item or completes before the
+            next item comes, the next item is too late.
+        fallback: the flow that replaces a flow that is late; it has no time limit. If None, the
             flow fails.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
@@ -64,8 +65,8 @@ def timeout(
         there is no `fallback`.
 
     Raises:
-        TypeError: if there is no limit at all, or both `limit` and `selector`; if an argument is of
-            the wrong type.
+        TypeError: if there is no limit at all, or both `limit` and `selector` are given; if an
+            argument is of the wrong type.
         ValueError: if a time is less than 0, or NaN.
     """
     if limit is not None and selector is not None:
@@ -138,11 +139,12 @@ class Timeout(Timed[T]):
         self._current: Input[T] | None = self._main
         """The flow that is requested: the upstream, and later the fallback. Guarded by `_lock`."""
         self._passed = 0
-        """The demand that was passed to both. Guarded by `_lock`."""
+        """The demand that was passed to the upstream and to the fallback, in all. Guarded by
+        `_lock`."""
         self._sentinel: Listener[object] | None = None
         """Receives the selector's flow."""
         self._seen = False
-        """True when there was an item."""
+        """True when an item has come."""
 
     @override
     def open(self) -> None:
@@ -173,7 +175,10 @@ class Timeout(Timed[T]):
         self._main = self._current = self._sentinel = None
 
     def guarded(self, item: T, made: Publisher[object]) -> bool:
-        """Send an item, and let the flow made for it end the time for the next. With the permit."""
+        """Send an item; the flow that was made for it ends the time for the next item.
+
+        Call this with the permit. The result is whether the item used up demand.
+        """
         self.stop_timer()
         self._leave()
         self._seen = True
@@ -184,7 +189,7 @@ class Timeout(Timed[T]):
         return used
 
     def ended(self, error: BaseException | None) -> None:
-        """Note that the upstream has ended. With the permit."""
+        """Note that the upstream has ended. Call this with the permit."""
         self.end(error)
 
     def _on_item(self, item: T) -> bool:
@@ -214,7 +219,7 @@ class Timeout(Timed[T]):
             self.disconnect(sentinel)
 
     def _late(self, limit: str) -> None:
-        """Give the upstream up: the item that was expected did not come."""
+        """Give the upstream up: the item that was expected has not come in time."""
         main, self._main = self._main, None
         if main is None:
             return
@@ -238,7 +243,7 @@ class Timeout(Timed[T]):
 
 @final
 class _Selecting(Input[T]):
-    """The upstream of `timeout` with a selector: calls it in its own thread, without the permit."""
+    """The upstream of `timeout` with a selector: calls it on its own thread, without the permit."""
 
     __slots__ = ("_mapper", "_timeout")
 

@@ -16,18 +16,18 @@ __all__ = ["timer", "timer_at"]
 
 
 def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
-    """The item 0, after a while.
+    """Send the item 0 after a while.
 
     >>> import flow_core as flow
     >>> list(flow.timer(0.001))
     [0]
 
-    Demand: exact; the item waits for it. Time runs from the subscription. Thread: the clock's, or
-    that of the late request. Fusion: none.
+    Demand: exact; the item waits for a request. Time runs from the subscription. Thread: the
+    clock's, or that of a request that comes later. Fusion: none.
     Errors: RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay: how long, in seconds, at least 0; infinity is never.
+        delay: how long to wait, in seconds, at least 0; after infinity, the item never comes.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 
@@ -45,7 +45,7 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
 
 
 def timer_at(time_s: float, clock: Clock | None) -> Flow[int]:
-    """Return a flow of the item 0, when `clock` shows that time.
+    """Return a flow of the item 0, which comes when `clock` shows that time.
 
     Args:
         time_s: seconds of the clock, as its `now` gives them.
@@ -61,7 +61,7 @@ def timer_at(time_s: float, clock: Clock | None) -> Flow[int]:
 
 @final
 class Timer(Timed[int]):
-    """Runs `timer`; if `absolute`, it waits until the clock shows a time."""
+    """Runs `timer` and `timer_at`: with `absolute`, the item waits until the clock shows a time."""
 
     __slots__ = ("_absolute", "_passed", "_time_s")
 

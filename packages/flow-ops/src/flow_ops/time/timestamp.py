@@ -16,18 +16,18 @@ T = TypeVar("T")
 
 
 def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]]:
-    """Each item with the time at which it came.
+    """Give each item with the time at which it came.
 
     >>> import flow_core as flow
     >>> from flow_testing import VirtualClock
     >>> flow.just("a").timestamp(clock=VirtualClock(7)).single()
     Timestamped(item='a', time_s=7.0)
 
-    It is `map`, with the same demand, threads and fusion. On a cluster, the time is that of the
-    machine that has the item.
+    This is a `map`, with the demand, threads and fusion of `map`. On a cluster, the time is that of
+    the machine that handles the item.
 
     Args:
-        clock: the clock of the operator; that of the process if None.
+        clock: the clock of the operator; None for that of the process.
 
     Raises:
         TypeError: if `clock` is not a clock.
