@@ -1,4 +1,4 @@
-"""The records that this package registers; see `flow_core.plugins`."""
+"""The records of operators that this package registers; see `flow_core.plugins`."""
 
 from __future__ import annotations
 

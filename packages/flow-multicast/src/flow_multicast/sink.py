@@ -36,7 +36,7 @@ class EmitError(FlowError):
     """A signal was not accepted.
 
     Args:
-        result: the reason.
+        result: the reason, as `Sink` reports it.
         what: the signal.
     """
 
@@ -61,8 +61,8 @@ class Sink(Exclusive, Generic[T]):
     >>> sink.try_next(3)
     <EmitResult.TERMINATED: 'the sink has ended'>
 
-    No thread waits here: of two threads that emit at the same time, one gets NON_SERIALIZED, and
-    may try again.
+    No thread waits: of two threads that emit at the same time, one gets NON_SERIALIZED, and may try
+    again.
 
     Args:
         processor: the processor; no other code may feed it.
@@ -80,7 +80,7 @@ class Sink(Exclusive, Generic[T]):
         """Emit an item, and return the result.
 
         Raises:
-            NoneItemError: for None.
+            NoneItemError: if `item` is None.
         """
         if item is None:
             raise none_given("Sink.try_next")
@@ -97,7 +97,7 @@ class Sink(Exclusive, Generic[T]):
         return self._alone(self._end, error)
 
     def next(self, item: T, *, spin: Seconds = 0.0) -> None:
-        """Emit an item, or raise.
+        """Emit an item, or raise an `EmitError`.
 
         Args:
             item: the item.
@@ -105,17 +105,17 @@ class Sink(Exclusive, Generic[T]):
                 room.
 
         Raises:
-            EmitError: if it was not accepted; it says why.
-            NoneItemError: for None.
+            EmitError: if the item was not accepted; the error says why.
+            NoneItemError: if `item` is None.
         """
         self._insist(lambda: self.try_next(item), "an item", spin)
 
     def complete(self, *, spin: Seconds = 0.0) -> None:
-        """Emit the end, or raise; see `next`."""
+        """Emit the end, or raise an `EmitError`; see `next`."""
         self._insist(self.try_complete, "the end", spin)
 
     def error(self, error: BaseException, *, spin: Seconds = 0.0) -> None:
-        """Emit an error, or raise; see `next`."""
+        """Emit an error, or raise an `EmitError`; see `next`."""
         self._insist(lambda: self.try_error(error), f"{error!r}", spin)
 
     def _insist(self, emit: Callable[[], EmitResult], what: str, spin: Seconds) -> None:

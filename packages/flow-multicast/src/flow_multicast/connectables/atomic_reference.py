@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 @final
 class _Version(Generic[S]):
-    """A value, and its successor, at 0."""
+    """A value, and its successor as entry 0, once there is one."""
 
     __slots__ = ("later", "value")
 
@@ -25,9 +25,9 @@ class _Version(Generic[S]):
 class AtomicReference(Generic[S]):
     """A value that any thread may replace at any moment, even a finaliser.
 
-    A thread that replaces it computes the new value from the present one. If another thread has
-    replaced that meanwhile, it computes it again. So no thread waits for another one, and a change
-    is atomic, as under a lock.
+    A thread that replaces the value computes the new one from the present one. If another thread
+    has replaced the present one meanwhile, the first thread computes the new value again. So no
+    thread waits for another thread, and a change is atomic, as under a lock.
 
     >>> count = AtomicReference(1)
     >>> count.update(lambda n: n + 1)
@@ -36,7 +36,7 @@ class AtomicReference(Generic[S]):
     2
 
     Args:
-        value: the first value. The values themselves must not change.
+        value: the first value. A value itself must not change.
     """
 
     __slots__ = ("_version",)
@@ -52,9 +52,9 @@ class AtomicReference(Generic[S]):
         """Replace the value.
 
         Args:
-            change: returns the new value for the old one, or the old one. It is called again if
-                another thread has replaced the value meanwhile: its earlier result does not count
-                then.
+            change: called with the old value; returns the new one, or the old one to change
+                nothing. The function is called again if another thread has replaced the value
+                meanwhile: its earlier result does not count then.
 
         Returns:
             The value before, and the value now; the same object twice if there was no change.

@@ -1,4 +1,4 @@
-"""`Connectable.auto_connect`: the subscriber that completes the number starts the run."""
+"""`Connectable.auto_connect`: the subscriber that makes up the number starts the run."""
 
 from __future__ import annotations
 
@@ -41,24 +41,25 @@ def auto_connected(
 
 
 class _Count(NamedTuple, Generic[T]):
-    """The subscribers that have come."""
+    """The subscribers that have come so far."""
 
     left: int
-    """The number of subscribers that are missing; below 0 if more have come."""
+    """The number of subscribers that are still missing; below 0 if more have come."""
     connection: Disposable | None = None
-    """The run, once nothing keeps it from running."""
+    """The connection, once nothing can keep its run from beginning."""
     spare: tuple[_Waiting[T], ...] = ()
-    """Subscribers that came while the last one was connecting: if that fails, they try in turn."""
+    """Subscribers that came while the last one needed was connecting: if it fails, they try in
+    turn."""
 
 
 @final
 class AutoConnected(Publisher[T]):
-    """Counts subscribers.
+    """Counts subscribers, and connects when enough have come.
 
     Args:
         connectable: the connectable.
-        subscribers: how many it needs to connect.
-        on_connect: called with the connection.
+        subscribers: how many subscribers it takes to connect.
+        on_connect: called with the connection that is made.
     """
 
     __slots__ = ("_connectable", "_count", "_on_connect", "_subscribers")
@@ -110,9 +111,9 @@ class AutoConnected(Publisher[T]):
                 failed.fail(error)
 
     def _next(self) -> _Waiting[T] | None:
-        """Return the subscriber that connects after one has failed to.
+        """Return the subscriber that connects now that another one has failed to connect.
 
-        If there is none, the next to come.
+        If there is none, the next subscriber to come connects.
         """
         found: list[_Waiting[T]] = []
 
@@ -147,7 +148,7 @@ class AutoConnected(Publisher[T]):
 
 
 class _Waiting(Relay[T]):
-    """One of the subscribers that it waits for."""
+    """One of the subscribers that an `AutoConnected` waits for."""
 
     __slots__ = ()
 

@@ -49,8 +49,9 @@ class ConnectableBase(Connectable[T], Generic[T]):
 
         Args:
             subscriber: the subscriber.
-            last: returns the last run that will be, if there is one: when that has ended and no
-                other one has begun, the subscriber gets its end, and does not wait for the next.
+            last: returns the connection whose run is the last one, if that is known. When that run
+                has ended and no other one has begun, the subscriber gets its end, and does not wait
+                for another run.
 
         Returns:
             The connection that serves the subscriber, now or when `connect` is called.
@@ -63,9 +64,9 @@ class ConnectableBase(Connectable[T], Generic[T]):
 
     @final
     def connect_until_begun(self, callback: Callable[[Disposable], object]) -> None:
-        """Connect for the waiting subscribers.
+        """Connect for the waiting subscribers, and again until a run has begun.
 
-        Again, if another thread has disposed of that before it began.
+        It connects again if another thread has disposed of the connection before its run began.
 
         Args:
             callback: see `connect`.
@@ -81,16 +82,17 @@ class ConnectableBase(Connectable[T], Generic[T]):
 
     @override
     def reset(self) -> None:
-        """Do nothing: there is nothing to forget."""
+        """Do nothing: by default, there is nothing to forget."""
 
     def current(self, connection: Disposable) -> Disposable:
-        """Return the connection that subscribers of `connection` wait for, if that never began."""
+        """Return the connection that replaces `connection`, if the run of that one never began."""
         return connection
 
     def run(self, connection: Disposable) -> object:
         """Return the identity of the run for subscribers that wait for `connection`.
 
-        It is the same for one that was disposed of before it began, and for the one after that.
+        It is the same for a connection that was disposed of before it began, and for the one after
+        it.
         """
         return connection
 
@@ -99,9 +101,9 @@ class ConnectableBase(Connectable[T], Generic[T]):
         return None
 
     def detach(self, connection: Disposable) -> Callable[[], object]:
-        """Keep newcomers from joining a connection: it will be disposed of, or must not be `kept`.
+        """Keep newcomers from joining `connection`: it will be disposed of, or must not be `kept`.
 
-        May be called by several threads, or several times, for the same one.
+        This may be called by several threads, or several times, for the same connection.
 
         Returns:
             A function that disposes of it.

@@ -56,7 +56,7 @@ class DisconnectedError(FlowError):
 
 @final
 class Completed:
-    """The end of a run that was not an error."""
+    """Stands for the completion of a run, where an error would stand for its failure."""
 
     __slots__ = ()
 
@@ -82,8 +82,8 @@ class Connection(Disposable, Generic[T, R]):
 
     Args:
         owner: the connectable.
-        before: the one before; None for the first.
-        begun: whether the one before has begun.
+        before: the connection before this one; None for the first.
+        begun: whether the run of the connection before this one has begun.
     """
 
     __slots__ = ("__weakref__", "_ends", "_owner", "epoch", "members", "trace")
@@ -98,14 +98,15 @@ class Connection(Disposable, Generic[T, R]):
         # The connectable refers to this; while this runs, its feeder refers to the connectable.
         self._owner = weakref.ref(owner)
         self._ends: dict[int, list[BaseException | Completed]] = {}
-        """The outcome, at 0. The first writer wins."""
+        """The outcome, as entry 0. The first writer wins."""
         self.epoch: Final[int] = 0 if before is None else before.epoch + begun
         self.members: Final[dict[Member[R], None]] = (
             # The same dict and not a copy: a subscriber that the old connection has let in waits
             # for this one.
             {} if before is None or begun else before.members
         )
-        """The subscribers that wait for a processor; the thread that removes one serves it."""
+        """The subscribers that wait for a processor; the thread that removes a subscriber serves
+        it."""
         self.trace: TracebackType | Empty | None = EMPTY
         """The traceback of an `outcome` that is an error, when the processor has sent it."""
 
@@ -131,7 +132,7 @@ class Connection(Disposable, Generic[T, R]):
     @property
     @override
     def disposed(self) -> bool:
-        """True also when the source has ended."""
+        """True if the connection was disposed of, or the source has ended."""
         return self.state is State.OVER
 
     def dispose(self) -> None:
@@ -155,13 +156,13 @@ class Connection(Disposable, Generic[T, R]):
 
 
 class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
-    """A subscriber that came before its processor, and has a subscription already (C24).
+    """A subscriber that came before its processor, and has this as its subscription already (C24).
 
-    Its requests add up until the processor comes; a cancel removes it from the list.
+    Its requests add up until the processor comes; a cancel removes the member from the list.
 
     Args:
         downstream: the subscriber.
-        owner: the connectable, with the list that this is on.
+        owner: the connectable, which has the list of waiting members.
         subscriber: the user's subscriber, for statistics.
     """
 
@@ -190,16 +191,16 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         self._asked: list[int] = []
         """Amounts that were requested before there was a processor."""
         self._link: dict[int, Subscription] = {}
-        """The processor's subscription, at 0, or an `_Ended`: whichever comes first."""
+        """The processor's subscription, or an `_Ended`, as entry 0: whichever comes first."""
         self._bad: list[ValueError] = []
-        """The error of a bad request; the thread that removes it sends it."""
+        """The error of a bad request; the thread that removes it from here sends it."""
         self.subscriber: Subscriber[R] | None = subscriber
         self.connection: weakref.ref[Connection[Any, R]] | None = None
-        """The connection that serves it, or will; for statistics."""
+        """The connection that serves this subscriber, or will serve it; for statistics."""
 
     @property
     def gone(self) -> bool:
-        """Return whether it has cancelled, or made a bad request."""
+        """Return whether the subscriber has cancelled, or made a bad request."""
         return isinstance(self._link.get(0), _Ended)
 
     @override
@@ -208,7 +209,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         return None if downstream is None else downstream.home()
 
     def introduce(self) -> None:
-        """Hand this over as the subscription."""
+        """Hand this object to the subscriber as its subscription."""
         downstream = self._downstream
         if downstream is not None:
             downstream.on_subscribe(self)
@@ -234,7 +235,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         return downstream
 
     def turn_away(self, run: Connection[Any, R]) -> None:
-        """Send the end of a run that has ended, since no other one will come."""
+        """Send the end of `run`, which has ended; no other run will come."""
         mark = _Ended()
         if self._link.setdefault(0, mark) is not mark:
             return  # it has cancelled
@@ -261,7 +262,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         )
 
     def _leave(self) -> None:
-        """Remove this from the list."""
+        """Remove this member from the list of waiting ones."""
         owner = self._owner()
         if owner is not None:
             owner.leave(self)
@@ -296,9 +297,9 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         self._tell()
 
     def _added_up(self) -> int:
-        """Return the sum of the waiting amounts.
+        """Return the sum of the requested amounts that wait.
 
-        Each is passed on by the thread that removes it.
+        The thread that removes an amount passes it on.
         """
         n = 0
         while self._asked:
@@ -311,7 +312,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         return n
 
     def _forward(self, upstream: Subscription) -> None:
-        """Request the demand so far."""
+        """Request the demand so far from `upstream`."""
         n = self._added_up()
         if n:
             upstream.request(n)
@@ -349,7 +350,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
 
     @override
     def receiver(self) -> Callable[[R], object]:
-        """Return the function of the downstream: no frame of this is between the two it links."""
+        """Return the downstream's function: it is called without a frame of this object."""
         downstream = self._downstream
         return self.on_next if downstream is None else downstream.receiver()
 
@@ -373,7 +374,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         return downstream is not None and downstream.on_next_raised(error)
 
     def _ended(self) -> CoreSubscriber[R] | None:
-        """Drop everything: the processor has ended this, which may be kept longer."""
+        """Drop everything: the processor has ended this member, which others may keep longer."""
         self._link[0] = _Ended()
         self.connection = None
         return self._taken()
@@ -387,11 +388,11 @@ class _Ended(Subscription):
 
     @override
     def request(self, n: int, /) -> None:
-        """Do nothing (§3.6)."""
+        """Do nothing: the subscription has ended (§3.6)."""
 
     @override
     def cancel(self) -> None:
-        """Do nothing (§3.7)."""
+        """Do nothing: the subscription has ended (§3.7)."""
 
 
 @final
@@ -411,7 +412,7 @@ class ConditionalMember(Member[R], ConditionalSubscriber[R]):
 
 @final
 class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T, R]):
-    """Stands between the source and the processor of one connection: notices when it has ended.
+    """Links the source and the processor of one connection, and notices when the run has ended.
 
     The connection is given up before the processor gets the end (C16, C31): a subscriber that
     subscribes or connects because of the end is part of the next run. The processor is called by
@@ -420,7 +421,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
     Args:
         owner: the connectable.
         connection: the run.
-        processor: the processor that it feeds.
+        processor: the processor to feed.
     """
 
     __slots__ = (
@@ -447,15 +448,16 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         self._connection = connection
         self._processor: CoreSubscriber[T] | Processor[T, R] | None = processor
         self._vacant = [True]
-        """Not empty until there is an upstream: the one that pops the entry is."""
+        """Not empty until there is an upstream: the upstream whose call pops the entry is taken."""
         self.upstream: Subscription | None = None
         self._inbox: deque[T] = deque()
         """Items of a source that answers a request within its on_next; bounded by the request."""
         self._ends: dict[int, list[BaseException | Completed | None]] = {}
-        """The reason why no more is taken from the source, at 0: the end for the processor, after
-        the inbox. The first writer wins."""
+        """The reason why no more items are taken from the source, as entry 0: the end that the
+        processor gets after the items in the inbox. The first writer wins."""
         self._stopped = False
-        """True if that is not the source's end, so that the inbox is dropped, too."""
+        """True if the reason in `_ends` is not the end of the source: then the inbox is dropped,
+        too."""
         self._home: Home | None = None
 
     @property
@@ -474,10 +476,10 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         )
 
     def belong(self, members: Iterable[Member[R]]) -> None:
-        """Use the home of the first waiting subscriber; if there is none, that of this thread.
+        """Use the home of the first waiting subscriber; if there is none, use that of this thread.
 
-        It is a separate home: a subscriber that leaves does not wait for tasks that run for the
-        others.
+        The feeder gets a separate home in the same loop or thread: a subscriber that leaves does
+        not wait for tasks that run for the others.
         """
         first = next((member for member in members if not member.gone), None)
         home = current_home() if first is None else first.home()
@@ -520,9 +522,9 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
             self.signal()
 
     def receiver(self) -> Callable[[T], object]:
-        """See `CoreSubscriber.receiver`.
+        """Return the function that takes items; see `CoreSubscriber.receiver`.
 
-        Processors that allow an end while they take an item need no guard before them.
+        Processors that allow an end while they take an item need no guard in front of them.
         """
         processor = self._processor
         if isinstance(processor, (HotProcessor, MulticastProcessor)):
@@ -546,7 +548,10 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         return True
 
     def _finish(self, end: BaseException | Completed) -> bool:
-        """Note that the source has ended; the processor gets the end after the inbox."""
+        """Note that the source has ended; return False if an end, or a cancel, was noted before.
+
+        The processor gets the end after the items in the inbox.
+        """
         mine: list[BaseException | Completed | None] = [end]
         if self._ends.setdefault(0, mine) is not mine:
             return False
@@ -571,7 +576,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
 
     @override
     def cancel(self) -> None:
-        """Cancel the source: the processor needs no more, so this run has ended."""
+        """Cancel the source: the processor needs no more items, so this run has ended."""
         self._stopped = True
         self._ends.setdefault(0, [None])
         upstream, self.upstream = self.upstream, None

@@ -23,13 +23,13 @@ R = TypeVar("R")
 
 @final
 class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
-    """The one upstream of a processor: a processor takes no second one (§2.5).
+    """The one upstream of a processor, which takes no second upstream (§2.5).
 
     The demand of the processor that one connection has not met is passed to the next one.
-    Connections, their items and their ends are mail, in the order in which they come.
+    Connections, their items and their ends wait in one inbox, in the order in which they come.
 
     Args:
-        processor: the processor that it feeds.
+        processor: the processor to feed.
     """
 
     __slots__ = (
@@ -50,12 +50,11 @@ class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
         super().__init__()
         self._processor = processor
         self._inbox: deque[tuple[Link[T, R], T | Empty, Subscription | _End | None]] = deque()
-        """The mail: an item, a connection that begins, one that ends, or one that was disposed
-        of."""
+        """What has come: an item, or a connection that begins, ends, or was disposed of."""
         self._asked: list[int] = []
         """Amounts that were requested, and that the drain has not added up yet."""
         self._refused = False
-        """True if the processor takes nothing, or nothing more."""
+        """True if the processor accepts nothing, or nothing more."""
         self._upstream: Subscription | None = None
         # Only the drain changes these.
         self._introduced = False
@@ -68,7 +67,7 @@ class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
     # -- for the connections
 
     def attach(self, link: Link[T, R], upstream: Subscription) -> None:
-        """Begin a connection; the one before has ended."""
+        """Begin a connection; the connection before it has ended."""
         self._inbox.append((link, EMPTY, upstream))
         self.signal()
 
@@ -165,7 +164,7 @@ class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
             self._end(error, told=not self._refused and not self._ended)
 
     def _begin(self, link: Link[T, R], upstream: Subscription) -> None:
-        """Begin a connection; the source of an older one may have been in its on_subscribe."""
+        """Begin a connection, unless a newer one has begun: its source may have been slow."""
         if self._refused or self._ended or link.pulled or link.number <= self._newest:
             hooks.cancel(upstream)
             return
@@ -204,7 +203,7 @@ class _End:
 
 @final
 class _WeakSubscription(Subscription, Scannable):
-    """The processor's reference to its inlet. A stronger one would make a cycle."""
+    """The processor's reference to its inlet. A strong reference would make a cycle."""
 
     __slots__ = ("_inlet",)
 
@@ -234,11 +233,11 @@ class _WeakSubscription(Subscription, Scannable):
 
 @final
 class Link(CoreSubscriber[T], Generic[T, R]):
-    """The end of one connection that is put into an `Inlet`.
+    """The part of one connection that is plugged into an `Inlet`: the subscriber of its source.
 
     Args:
-        inlet: gets the signals, until another connection is there.
-        number: greater than those of the connections before.
+        inlet: gets the signals, until another connection has begun.
+        number: greater than the numbers of all earlier connections.
     """
 
     __slots__ = ("_inlet", "number", "pulled")
@@ -247,7 +246,7 @@ class Link(CoreSubscriber[T], Generic[T, R]):
         self._inlet = inlet
         self.number: Final = number
         self.pulled = False
-        """Used by the inlet."""
+        """True when the connection has ended or is not needed any more. Used by the inlet."""
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -266,5 +265,5 @@ class Link(CoreSubscriber[T], Generic[T, R]):
         self._inlet.end(self, None)
 
     def pull(self) -> None:
-        """Stop: no more of this connection is needed."""
+        """Stop: nothing more of this connection is needed."""
         self._inlet.pull(self)

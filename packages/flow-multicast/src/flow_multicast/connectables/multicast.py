@@ -40,18 +40,18 @@ R = TypeVar("R")
 
 
 def _no_run() -> None:
-    """Return None: there was no run before."""
+    """Return None: no earlier run exists."""
 
 
 class _Stage(NamedTuple, Generic[T, R]):
-    """The connection for newcomers, and its state; those before have ended."""
+    """The connection for newcomers, and its state; all earlier connections have ended."""
 
     connection: Connection[T, R]
     state: State
     processor: Processor[T, R] | None
     """The processor for newcomers; None if they have to wait for it."""
     feeder: Feeder[T, R] | None = None
-    """The feeder of the processor, while it runs."""
+    """The feeder of the processor, while the processor runs."""
 
 
 @final
@@ -62,10 +62,10 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         source: the flow that is run once per connection.
         factory: makes a processor for each connection. Subscribers that came before are kept, and
             served from the first item on (C19).
-        processor: a processor for all connections, in place of `factory`: subscribers go straight
-            to it; once it has ended, they get only its end (C17).
+        processor: a processor for all connections, in place of `factory`. Subscribers go straight
+            to the processor; once it has ended, they get only its end (C17).
         keeps: whether a subscriber that comes after the end still goes to the processor of the last
-            run, up to `reset` or the next `connect`; otherwise it waits for the next run.
+            run, until `reset` or the next `connect`; otherwise it waits for the next run.
         label: the operator, for messages.
         name: the operator, for statistics.
     """
@@ -136,7 +136,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         return self._joined(member, last)
 
     def _joined(self, member: Member[R], last: Callable[[], Disposable | None]) -> Connection[T, R]:
-        """Have a subscriber wait for a processor, or serve it if there is one by now."""
+        """Have a subscriber wait for a processor, or serve it if a processor is there by now."""
         while True:
             # The member is put on the list first, and then this checks whether the list is still in
             # use: a thread that begins a run does the same in the other order.
@@ -166,7 +166,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         return connection
 
     def leave(self, member: Member[R]) -> None:
-        """Remove a waiting subscriber, which has cancelled."""
+        """Remove a waiting subscriber, because it has cancelled."""
         self._stage.get().connection.members.pop(member, None)
 
     @override
@@ -189,16 +189,16 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         return connection
 
     def _after(self, stage: _Stage[T, R]) -> _Stage[T, R]:
-        """Return the successor of what has ended.
+        """Return the stage that follows `stage`, whose connection has ended.
 
-        Subscribers that still wait in it continue to wait.
+        Subscribers that still wait in `stage` continue to wait in the new one.
         """
         begun = stage.state is not State.STARTING
         later: Connection[T, R] = Connection(self, stage.connection, begun=begun)
         return _Stage(later, State.GATHERING, self._fixed)
 
     def _move(self, connection: Connection[T, R], *states: State) -> _Stage[T, R] | None:
-        """Replace a connection, if that is in one of the states; return its state before."""
+        """Replace `connection`, if it is in one of `states`; return the stage that it was in."""
 
         def move(stage: _Stage[T, R]) -> _Stage[T, R]:
             if stage.connection is connection and stage.state in states:
@@ -259,7 +259,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         return processor
 
     def ended(self, connection: Connection[T, R], end: BaseException | Completed | None) -> None:
-        """Note that the run has ended; `end` is None if its processor has stopped it."""
+        """Note that the run has ended; `end` is None if its processor has stopped the run."""
         current, state, processor, _ = self._stage.get()
         if current is not connection or state is not State.RUNNING:
             return
@@ -276,7 +276,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             self._move(connection, State.RUNNING)
 
     def told(self, connection: Connection[T, R]) -> None:
-        """Drop the processor, which has got the end, unless items wait in it (C06)."""
+        """Drop the processor, which has got the end, unless items still wait in it (C06)."""
         if isinstance(connection.outcome, BaseException):
             connection.trace = release_frames(connection.outcome)
         stage = self._stage.get()
@@ -302,11 +302,11 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         return _nothing if self._move(ours, State.OVER) is not None else self._detach(ours)
 
     def disconnect(self, connection: Connection[T, R], *, tell: bool = True) -> None:
-        """Cancel the source of a connection, unless that has ended.
+        """Cancel the source of a connection, unless that source has ended.
 
         Args:
             connection: a connection of this object.
-            tell: whether its subscribers get an error, if it had its own processor.
+            tell: whether the connection's subscribers get an error, if it has its own processor.
         """
         self._detach(connection, tell=tell)()
 
@@ -377,7 +377,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
 
 
 def _who(subscriber: object) -> object:
-    """Return the user's subscriber, even if it came before there was a processor."""
+    """Return the user's subscriber, also for one that came before there was a processor."""
     if isinstance(subscriber, Member):
         member = cast("Member[object]", subscriber)  # of any type of items
         return member.subscriber or member

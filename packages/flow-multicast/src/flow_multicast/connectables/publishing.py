@@ -40,16 +40,17 @@ def multicast(
     again 1
 
     With a function that makes processors, each connection has its own. Subscribers that come before
-    `connect` are kept, and get the first item; subscribers that come later get what the processor
-    gives to late ones; subscribers that come after the end wait for the next `connect`. If a
-    connection is disposed of while the source runs, its subscribers get a `DisconnectedError`, so
-    each receives an end. The processor decides what slow and leaving subscribers get.
+    `connect` are kept, and get all items from the first one on; subscribers that come later get
+    what the processor gives to late ones; subscribers that come after the end wait for the next
+    `connect`. If a connection is disposed of while the source runs, its subscribers get a
+    `DisconnectedError`, so each receives an end. What a slow subscriber gets, and what happens when
+    a subscriber leaves, is up to the processor.
 
     With a processor itself, all connections share it, and subscribers go straight to it. When it
     has ended, later subscribers and connections get only its end, since a processor ends once; if a
     connection is disposed of, its subscribers do not notice, and continue with the next connection.
 
-    Demand: depends on the processor; that of `publish` coordinates it.
+    Demand: depends on the processor; that of `publish` coordinates the demand of its subscribers.
     Thread: that of the source. Fusion: none.
 
     Args:
@@ -57,7 +58,7 @@ def multicast(
             processor.
 
     Raises:
-        TypeError: if `processor` is neither.
+        TypeError: if `processor` is neither a function nor a processor.
     """
     detail = describe(processor)
     name = f"multicast({detail})"
@@ -105,20 +106,22 @@ def publish(
 
     Without a selector it is a `Connectable`, each connection of which has a `MulticastProcessor`:
     an item goes out when every subscriber has requested it. A slow subscriber holds the others
-    back, until it requests or leaves. A late one gets the items that come from then on; one that
-    subscribes from within an on_next gets the next item; after the end it waits for the next
-    `connect`. With a selector, each subscriber has a separate run, and `selector` may use its flow
-    several times.
+    back, until it requests or leaves. A late subscriber gets the items that come from then on; a
+    subscriber that comes within an on_next gets the next item; a subscriber that comes after the
+    end waits for the next `connect`. With a selector, each subscriber has a separate run, and
+    `selector` may use the shared flow several times.
 
     Demand: the smallest demand of all subscribers. Without subscribers, `prefetch` items wait for
-    the next one, even when the source has ended with these. Items that wait count as taken: a
-    source that remembers across crashes which items were taken, such as ``from_stream`` of
-    flow-spark with a checkpoint, does not give them again, though no subscriber has handled them.
+    the next one, even when the source has ended after these. Items that wait count as taken by
+    subscribers: a source that remembers across crashes which items were taken, such as
+    ``from_stream`` of flow-spark with a checkpoint, does not give them again, even if no subscriber
+    has handled them.
     Thread: that of the source, or of the requester. Fusion: none.
     Errors: those of the source go to all. A subscriber that raises is removed; the others continue.
 
     Args:
-        selector: called with the shared flow; returns a flow. When that ends, so does the run.
+        selector: called with the shared flow; returns a flow. When the returned flow ends, so does
+            the run.
         prefetch: items to request of the source ahead, and the most that wait.
 
     Raises:
@@ -150,7 +153,7 @@ def publish(
 def share(
     *, prefetch: int = DEFAULT_PREFETCH, grace: Seconds = 0.0, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """One run of the flow, as long as there are subscribers: `publish` and `Connectable.ref_count`.
+    """One run of the flow while there are subscribers: `publish` and `Connectable.ref_count`.
 
     >>> import flow_core as flow
     >>> shared = flow.never().finally_action(lambda: print("over")).share()
@@ -159,10 +162,10 @@ def share(
     over
     (None, None)
 
-    A slow subscriber holds the others back, until it requests or leaves. A late one gets the items
-    that come from then on; so a source that does not wait may have ended before a second subscriber
-    comes, which gets a separate run then. When the last one has left, the source is cancelled. A
-    subscriber that comes from within the end begins a new run.
+    A slow subscriber holds the others back, until it requests or leaves. A late subscriber gets the
+    items that come from then on. A source that never waits may have ended before a second
+    subscriber comes, which then gets a separate run. When the last subscriber has left, the source
+    is cancelled. A subscriber that comes while the end is being sent begins a new run.
 
     Demand, thread, errors: see `publish`. Fusion: none.
 
@@ -190,15 +193,15 @@ def publish_value(value: T) -> Operator[T, Connectable[T]]:
     1
 
     Each connection has a `BehaviorProcessor`: a slow subscriber gets the newest value whenever it
-    requests, and not those in between; a late one the newest value and then every change, also from
-    within an on_next; after the end it waits for the next `connect`. No subscriber is held back by
-    another one, and the run continues when all have left.
+    requests, and not those in between. A late subscriber, also one that comes within an on_next,
+    gets the newest value and then every change; after the end, a subscriber waits for the next
+    `connect`. No subscriber holds another one back, and the run continues when all have left.
 
     Demand: everything is requested of the source. Thread: that of the source, or of the thread that
     requests or subscribes. Fusion: none.
 
     Args:
-        value: the value before the first one of the flow.
+        value: the value that subscribers get before the flow has given one.
 
     Raises:
         NoneItemError: if `value` is None.
@@ -248,19 +251,20 @@ def replay(
 
     Without a selector it is a `Connectable`, each connection of which has a `ReplayProcessor`: a
     slow subscriber gets everything at its own pace, but with `size` the source waits for it. A late
-    one gets the kept items, and then the rest; also from within an on_next. One that leaves no
-    longer holds the source back; the run continues when all have left. A subscriber that comes
-    after the end, or within it, gets the kept items and the end, up to `Connectable.reset` or the
-    next `connect`. With a selector, each subscriber has a separate run, and `selector` may use its
-    flow several times.
+    subscriber, also one that comes within an on_next, gets the kept items, and then the rest. A
+    subscriber that leaves no longer holds the source back; the run continues when all have left. A
+    subscriber that comes after the end, or while the end is being sent, gets the kept items and the
+    end, until `Connectable.reset` or the next `connect`. With a selector, each subscriber has a
+    separate run, and `selector` may use the shared flow several times.
 
     Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
 
     Args:
-        selector: called with the shared flow; returns a flow. When that ends, so does the run.
-        size: how many items to keep; None keeps all.
-        ttl: how long to keep an item, in seconds; None keeps it for ever.
-        clock: the clock of `ttl`; None is the clock of the process.
+        selector: called with the shared flow; returns a flow. When the returned flow ends, so does
+            the run.
+        size: how many items to keep; None to keep all.
+        ttl: how long to keep an item, in seconds; None to keep it for ever.
+        clock: the clock of `ttl`; None for that of the process.
 
     Raises:
         TypeError: if `selector` cannot be called, `size` is not an int or `ttl` is not a time.
@@ -302,10 +306,10 @@ def cache(
     asked
     ([42], [42])
 
-    It is `replay` and `Connectable.auto_connect`: the run continues when all have left, and there
-    is never another one. Late subscribers, even from within its end, get the kept items, and then
-    the rest or the end; slow ones get everything at their own pace, but with `size` the source
-    waits for them.
+    This is `replay` with `Connectable.auto_connect`: the run continues when all subscribers have
+    left, and there is never another run. Late subscribers, even those that come while the end is
+    being sent, get the kept items, and then the rest or the end. Slow subscribers get everything at
+    their own pace, but with `size` the source waits for them.
 
     Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
 

@@ -47,19 +47,19 @@ class _Run(NamedTuple):
     """The state of one run."""
 
     connection: Disposable
-    """The connection that gives one instead."""
+    """The connection. If another one was made in its place, that one is found through this one."""
     subscribers: int = 0
     connected: bool = False
     """True when a subscriber has connected, or is about to."""
     begun: bool = False
-    """True when nothing can keep it from running any more."""
+    """True when nothing can keep the run from beginning any more."""
     waiting: tuple[_Counted[Any], ...] = ()  # Any: items of any type
-    """Subscribers that came while another one was about to connect: if that fails, they try in
+    """Subscribers that came while another one was about to connect: if that one fails, they try in
     turn."""
     home: Home | Empty | None = EMPTY
     """The home of the first subscriber."""
     grace: _Grace | None = None
-    """Measures for how long no subscriber has been left."""
+    """Measures for how long there has been no subscriber."""
 
 
 class _Runs(NamedTuple):
@@ -69,18 +69,19 @@ class _Runs(NamedTuple):
     """Subscribers that are just subscribing."""
     runs: Mapping[object, _Run] = {}
     stopping: tuple[Disposable, ...] = ()
-    """Connections that no subscriber may join any more; the next thread to come stops them."""
+    """Connections that no subscriber may join any more; the next thread that comes here stops
+    them."""
 
     def of(self, key: object, connection: Disposable) -> _Run:
-        """Return the state of a run."""
+        """Return the state of the run with this `key`, or that of a new one."""
         return self.runs.get(key) or _Run(connection)
 
     def having(self, key: object, run: _Run) -> _Runs:
-        """Return this with `run` in place of its former state."""
+        """Return a copy of this with `run` as the state of the run with this `key`."""
         return _Runs(self.joining, {**self.runs, key: run}, self.stopping)
 
     def without(self, counted: _Counted[Any]) -> _Runs:
-        """Return this without a subscriber that was just subscribing, if it is there."""
+        """Return a copy of this in which `counted` is not just subscribing, if it was."""
         joining = tuple(one for one in self.joining if one is not counted)
         if len(joining) == len(self.joining):
             return self
@@ -116,7 +117,7 @@ class _Grace:
             self.stop()
 
     def stop(self) -> None:
-        """Do not call it. Idempotent."""
+        """Do not call `expired`. Calling this twice is harmless."""
         self._stopped = True
         timer, self._timer = self._timer, None
         watch, self._watch = self._watch, None
@@ -130,12 +131,12 @@ class _Grace:
 class RefCounted(Publisher[T]):
     """Counts the subscribers of each connection.
 
-    A subscriber learns which connection it belongs to when it has subscribed. While one is just
-    subscribing, no connection is stopped: it might be that one's.
+    A subscriber learns which connection it belongs to when it has subscribed. While a subscriber is
+    just subscribing, no connection is stopped: it might be the one that this subscriber gets.
 
     Args:
         connectable: the connectable.
-        min_subscribers: how many it needs to connect.
+        min_subscribers: how many subscribers it takes to connect.
         grace_s: how long to continue without subscribers, in seconds.
         clock: the clock of that time; None for that of the first subscriber's loop, or of the
             process.
@@ -190,7 +191,7 @@ class RefCounted(Publisher[T]):
     def _enter(self, counted: _Counted[T]) -> None:
         """Note that a subscriber is subscribing.
 
-        The end of a run without subscribers is not its end.
+        If a run without subscribers ends now, that is not this subscriber's end.
         """
         _, runs = self._runs.update(
             lambda runs: _Runs((*runs.joining, counted), runs.runs, runs.stopping)
@@ -206,7 +207,10 @@ class RefCounted(Publisher[T]):
                 self._connectable.detach(kept)()
 
     def _stop(self, connection: Disposable) -> None:
-        """Stop a run that no subscriber may join any more; any thread, and several times."""
+        """Stop a run that no subscriber may join any more.
+
+        Any thread may call this, and more than once.
+        """
         self._connectable.detach(connection)()
 
         def stopped(runs: _Runs) -> _Runs:
@@ -216,7 +220,7 @@ class RefCounted(Publisher[T]):
         self._runs.update(stopped)
 
     def _count(self, counted: _Counted[T], connection: Disposable, home: Home | None) -> bool:
-        """Count a subscriber, which belongs to a connection; return whether it has to connect."""
+        """Count a subscriber of `connection`; return whether this subscriber has to connect."""
         if not counted.belong(connection):
             return False  # it has left before
         key = self._connectable.run(connection)
@@ -267,9 +271,9 @@ class RefCounted(Publisher[T]):
                 failed.fail(error)
 
     def _next(self, connection: Disposable, failed: _Counted[T]) -> _Counted[Any] | None:
-        """Return the subscriber that connects after one has failed to.
+        """Return the subscriber that connects now that `failed` has failed to connect.
 
-        If there is none, the next to come.
+        If there is none, the next subscriber to come connects.
         """
         key = self._connectable.run(connection)
         found: list[_Counted[Any]] = []  # Any: items of any type, which do not pass here
@@ -305,7 +309,7 @@ class RefCounted(Publisher[T]):
             self._settle()
 
     def _settle(self) -> None:
-        """Stop runs without subscribers."""
+        """Stop runs that have no subscribers."""
         ended: list[_Grace] = []
         begun: list[tuple[object, _Run, _Grace]] = []
 
@@ -399,7 +403,8 @@ class _Counted(Relay[T]):
         self._counter: RefCounted[T] | None = counter
         self._label = counter.name
         self._place: dict[int, list[Disposable | None]] = {}
-        """The connection that serves it, at 0, once it is counted; None once it has left."""
+        """The connection that serves this subscriber, as entry 0, once it is counted; None once it
+        has left."""
 
     @property
     @override
@@ -413,7 +418,7 @@ class _Counted(Relay[T]):
         return None if place is None else place[0]
 
     def belong(self, connection: Disposable) -> bool:
-        """Note the connection that serves it; return False if it has left before."""
+        """Note the connection that serves this; return False if the subscriber has left already."""
         # `belong` and `over` both enter at 0, and `setdefault` lets one of them win. If we lose,
         # the subscriber has left, and must not be counted.
         place: list[Disposable | None] = [connection]
@@ -421,7 +426,11 @@ class _Counted(Relay[T]):
 
     @override
     def over(self, *, cancelled: bool) -> None:
-        """Leave; after an end, even a subscriber from within it starts a new run."""
+        """Leave the run.
+
+        At an end, this comes first: even a subscriber that comes while the end is being sent starts
+        a new run.
+        """
         counter, self._counter = self._counter, None
         # If `belong` was first, the entry names our connection, and we leave it; if not, `belong`
         # finds our entry and does not count.

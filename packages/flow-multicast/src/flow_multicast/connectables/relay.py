@@ -1,4 +1,4 @@
-"""A subscriber that passes everything on, and notices when it has ended."""
+"""A subscriber that passes everything on, and notices when the flow has ended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
     def __init__(self, downstream: CoreSubscriber[T]) -> None:
         self._downstream: CoreSubscriber[T] | None = downstream
         self._live = [True]
-        """Not empty until the end: the thread that pops the entry is the first to end this."""
+        """Not empty until the end: the thread that pops the entry is the one that ends this."""
         self._upstream: Subscription | None = None
 
     @override
@@ -40,7 +40,7 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @abstractmethod
     def over(self, *, cancelled: bool) -> None:
-        """Called once when it has ended, or was cancelled, before the downstream gets the end."""
+        """Called once, when the flow has ended or was cancelled, before the downstream learns it."""
 
     @property
     @abstractmethod
@@ -49,12 +49,12 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @property
     def served_by(self) -> object | None:
-        """Return the next link upstream, where that is not the subscription."""
+        """Return the next link upstream, if that is not the subscription; None otherwise."""
         return None
 
     @property
     def ended(self) -> bool:
-        """Return whether it has ended, or was cancelled."""
+        """Return whether the flow has ended, or was cancelled."""
         return not self._live
 
     def fail(self, error: BaseException) -> None:
@@ -114,7 +114,7 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """End the flow: the upstream has cancelled itself."""
+        """End the flow with `error`: the upstream has cancelled itself."""
         downstream = self._release(cancelled=True)
         return downstream is not None and downstream.on_next_raised(error)
 
@@ -132,7 +132,7 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         self._release(cancelled=True)
 
     def _release(self, *, cancelled: bool) -> CoreSubscriber[T] | None:
-        """Drop the subscriber (§3.13), and return it to the first caller."""
+        """Drop the subscriber (§3.13), and return it; only the first caller gets it."""
         try:
             del self._live[0]
         except IndexError:

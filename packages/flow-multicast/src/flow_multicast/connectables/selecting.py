@@ -38,8 +38,8 @@ class Selected(Publisher[R], Generic[T, R]):
 
     Args:
         source: the flow that is run, once for each subscriber.
-        factory: makes the processor in between.
-        selector: returns the flow that is subscribed to.
+        factory: makes the processor between the source and the flows of `selector`.
+        selector: called with the shared flow; returns the flow that is subscribed to.
         label: the operator, for messages.
     """
 
@@ -98,7 +98,7 @@ class Selected(Publisher[R], Generic[T, R]):
 
 @final
 class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
-    """Stands between the source and the processor: the end of the selected flow stops it."""
+    """Stands between the source and the processor: the end of the selected flow stops this."""
 
     __slots__ = ("__weakref__", "_home", "_label", "_live", "_processor", "_upstream")
 
@@ -107,7 +107,7 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         self._home = home
         self._processor: Processor[T, T] | None = processor
         self._live = [True]
-        """Not empty until the end: the thread that pops the entry is the first to end this."""
+        """Not empty until the end: the thread that pops the entry is the one that ends this."""
         self._upstream: Subscription | None = None
 
     @property
@@ -170,7 +170,7 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         return True
 
     def _close(self) -> Processor[T, T] | None:
-        """Return the processor, to the first caller only."""
+        """Return the processor; only the first caller gets it."""
         try:
             del self._live[0]
         except IndexError:
@@ -180,14 +180,14 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @override
     def request(self, n: int, /) -> None:
-        """Request for the processor."""
+        """Request `n` items of the source for the processor."""
         upstream = self._upstream
         if upstream is not None:
             upstream.request(n)
 
     @override
     def cancel(self) -> None:
-        """Cancel: the processor needs no more."""
+        """Cancel: the processor needs no more items."""
         self._close()
         upstream, self._upstream = self._upstream, None
         if upstream is not None:
@@ -202,9 +202,9 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
         )
 
     def stop(self) -> None:
-        """Cancel the source, and send subscribers that are left an error.
+        """Cancel the source, and send an error to the subscribers that are left.
 
-        Any thread; idempotent.
+        Any thread may call this. Calling it twice is harmless.
         """
         processor = self._close()
         upstream, self._upstream = self._upstream, None
@@ -215,7 +215,7 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
 
 class _Outer(Relay[R]):
-    """Passes the selected flow on; when it has ended, so does the source."""
+    """Passes the selected flow on; when that flow has ended, the source is stopped."""
 
     __slots__ = ("_feed",)
 

@@ -41,7 +41,8 @@ MANY: Final = 64
 _PATIENCE_S: Final = 5.0
 """The time that the feeding thread waits for another thread to send an item, in seconds."""
 _TURN_S: Final = 0.0001
-"""The interval at which it checks whether that thread has sent it, in seconds."""
+"""The interval, in seconds, at which the feeding thread checks whether that other thread has sent
+the item."""
 
 
 def ignore(item: object) -> None:
@@ -49,15 +50,17 @@ def ignore(item: object) -> None:
 
 
 class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
-    """One subscriber of a `HotProcessor`. Made with the permit taken.
+    """One subscriber of a `HotProcessor`, also called its line. A new one has its permit taken.
 
-    It is in one of two states, and belongs to the holder of the permit that goes with the state:
+    A line is in one of two states. The state says which permit a thread needs to handle the line:
 
-    * `live`: it has got everything that it should get so far, and wants more. The feeding thread
-      sends it each item as it comes, from the next time on that it looks at the lines; its own
-      drain does nothing. The feeding thread also ends that state.
-    * on its own: its drain sends the items that are there for it, in the thread that requests, and
-      makes it live when it has caught up. A line without demand stays on its own.
+    * `live`: the line has got everything that it should get so far, and wants more. The feeding
+      thread, which has the processor's permit, sends each item to the line as it comes, beginning
+      when it next looks at the lines; the line's own drain does nothing. The feeding thread also
+      ends that state.
+    * on its own: the line's drain, with the line's permit, sends the items that are there for it,
+      in the thread that requests, and makes the line live when it has caught up. A line without
+      demand stays on its own.
 
     Args:
         owner: the processor.
@@ -100,18 +103,18 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
         self._place: tuple[list[Callable[[T], object]], int] | None = None
         self.live = False
         self.asked: list[int] = []
-        """Amounts that were requested, and not added up yet."""
+        """Amounts that were requested, and were not added up yet."""
         self.requested = 0
-        """All demand so far that was added up: by its drain while it is on its own, else by the
-        feeding thread."""
+        """All demand that was added up so far: by the line's drain while the line is on its own,
+        otherwise by the feeding thread."""
         self.position = 0
-        """The item that it gets next; not updated while it is live."""
+        """The position of the item that the line gets next; not updated while the line is live."""
         self.start = 0
-        """It may get items up to the position ``start + requested``."""
+        """The line may get items up to the position ``start + requested``."""
         self.bad: ValueError | None = None
 
     def introduced(self) -> None:
-        """Get the function for its items: the subscriber has its subscription."""
+        """Note that the subscriber has its subscription, and get its function for items."""
         downstream = self.downstream
         if downstream is not None and self.bad is None and not self.conditional:
             self.receive = downstream.receiver()
@@ -149,7 +152,7 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
         return downstream
 
     def add_up(self) -> None:
-        """Add up the demand. Called by the thread that the line belongs to."""
+        """Add up the demand. Only the thread that the line belongs to calls this."""
         asked = self.asked
         while count := len(asked):
             # There is no call between these two: Ctrl-C loses and doubles nothing.
@@ -166,7 +169,7 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
             self._place = None
 
     def displace(self) -> None:
-        """Remove it from them: an item that is being sent to others now skips it."""
+        """Remove `receive` from these functions: an item that is just being sent skips it."""
         # Two threads may do this at a time. So a place is never used twice, and a thread that finds
         # none relies on no item being sent there.
         place = self._place
@@ -182,10 +185,10 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
 
     @abstractmethod
     def disown(self) -> None:
-        """Let go of the processor: after the end this must not keep it and its items (§3.13).
+        """Let go of the processor: a line that has ended must not keep its items alive (§3.13).
 
-        A processor without subscribers takes its place. Calls that another thread still makes here,
-        such as a request that has begun before, change nothing there.
+        A processor without subscribers takes its place. Calls that another thread still makes on
+        this line, such as a request that began earlier, change nothing in that processor.
         """
 
     @override
@@ -202,27 +205,27 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """Return how many of the kept items it still has to get."""
+        """Return how many of the kept items this line still has to get."""
         return 0
 
     # -- with the processor's permit
 
     def enters(self, position: int) -> bool:
-        """Return whether the item at `position` is the next one for it, now that it is live."""
+        """Return whether the item at `position` is the next one for this line, now live."""
         return self.position == position
 
     # -- with the permit
 
     @abstractmethod
     def joins(self, late: bool) -> None:
-        """Start with the items that come from now on; `late` if the processor has ended.
+        """Start with the items that come from now on; `late` is True if the processor has ended.
 
-        Called once.
+        This is called once.
         """
 
     @abstractmethod
     def deliver(self) -> None:
-        """Send the items that are there, on demand; `finish` when those were all."""
+        """Send the items that are there, on demand; call `finish` when those were all."""
 
     def send(self, item: T) -> bool:
         """Send an item, for which there is demand; return False if the subscriber is gone then."""
@@ -262,7 +265,7 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
     def raised(self, error: BaseException) -> BaseException | None:
         """Remove the subscriber, which has raised `error` (§2.13).
 
-        Return the error to raise, if any.
+        The result is the error to raise, if there is one.
         """
         downstream = self.release()
         self.owner.forget(self)
@@ -308,12 +311,12 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
 
     @property
     def wanted(self) -> bool:
-        """Return whether the subscriber is there, and has made no bad request (§3.9)."""
+        """Return whether the subscriber is still there, and has made no bad request (§3.9)."""
         return self.downstream is not None and self.bad is None
 
     @property
     def demand(self) -> int:
-        """Return how many items may be sent."""
+        """Return how many items may be sent to this line now."""
         requested = self.requested + sum(self.asked)
         if requested >= UNBOUNDED:
             return UNBOUNDED
@@ -325,8 +328,9 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     """Takes all items of its upstream, and sends them to each subscriber independently.
 
     A subclass makes the `HotSubscription` of a subscriber, and decides what is kept of an item
-    (`keep`). Items have positions, counted from the first. The permit is held while an item is sent
-    to the live lines; one that comes meanwhile, from within an on_next, waits for that.
+    (`keep`). Items have positions, counted from the first. A subscription is called a line (see
+    `HotSubscription`). The permit is held while an item is sent to the live lines; an item that
+    comes meanwhile, from within an on_next, waits for that.
     """
 
     __slots__ = (
@@ -352,13 +356,13 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     def __init__(self) -> None:
         super().__init__()
         self._lines: dict[HotSubscription[T], None] = {}
-        """All lines. Any thread adds and removes."""
+        """All lines. Any thread adds and removes lines."""
         self._fresh: dict[HotSubscription[T], None] = {}
-        """Live lines, which get items when the feeding thread has looked at them. Any thread adds;
-        the thread that removes one decides about it."""
+        """Lines that have become live, and get items once the feeding thread has looked at them.
+        Any thread adds; the thread that removes a line decides about it."""
         self._changes: dict[HotSubscription[T], None] = {}
-        """Live lines that have left, have made a bad request, or have requested often. Any
-        thread."""
+        """Live lines that have left, have made a bad request, or have requested often. Any thread
+        adds lines."""
         self._member: dict[int, object] = {}
         """The first upstream (`setdefault`), for good."""
         self._ends: dict[int, list[BaseException | None]] = {}
@@ -367,24 +371,25 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
         # The following are changed with the permit.
         self._live: dict[HotSubscription[T], None] = {}
-        """The live lines that are sent items."""
+        """The live lines to which items are sent."""
         self._serving: tuple[list[HotSubscription[T]], list[Callable[[T], object]]] = ([], [])
-        """The live lines in their order, and some that are not any more; and their functions. A
-        line that leaves puts a function that does nothing in its place."""
+        """The live lines in their order, with some that are not live any more, and the functions of
+        all these. A line that leaves puts a function that does nothing in the place of its own."""
         self._conditional = False
-        """True if one of them is conditional, or was."""
+        """True if one of these lines is, or was, conditional."""
         self._agreed = NEVER
-        """All of `_live` want the items before this position, as far as is known."""
+        """As far as is known, all lines in `_live` want the items before this position."""
         self.common = NEVER
-        """The same for all live lines. Any thread lowers it."""
+        """All live lines, also the fresh ones, want the items before this position. Any thread
+        lowers it."""
         self.position = 0
         """The position of the next item: how many were accepted."""
         self.refill = NEVER
-        """The position from which on `ask` has something to do."""
+        """`ask` has something to do from this position on."""
         self._waiting: deque[T] = deque()
-        """Items that came while another one was sent."""
+        """Items that came while another item was sent."""
         self._over = False
-        """True when no more is sent to the live lines: the lines send the end."""
+        """True when no more is sent to the live lines: the lines themselves send the end."""
         self._trace: TracebackType | Empty | None = EMPTY
         """The traceback of the error, once it was sent; EMPTY before."""
 
@@ -398,36 +403,39 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     """False if `keep` does nothing."""
 
     def keep(self, item: T) -> None:
-        """Keep an item, which comes as the one at `position`. With the permit."""
+        """Keep an item, which gets the position `position`. Call this with the permit."""
 
     def begin(self, upstream: Subscription) -> None:
-        """Request of the new upstream."""
+        """Make the first request to the new upstream."""
         upstream.request(UNBOUNDED)
 
     def ask(self) -> None:
         """Request more of the upstream."""
 
     def tidy(self) -> None:
-        """Clean up: the permit is there, and no item is being sent."""
+        """Clean up. Called with the permit, while no item is being sent."""
 
     def counts(self, line: HotSubscription[T], *, on_its_own: bool) -> None:
-        """Note that a line is on its own, or no longer if `on_its_own` is False. Idempotent."""
+        """Note that a line is on its own or, if `on_its_own` is False, no longer is.
+
+        Calling this twice is harmless.
+        """
 
     def left(self) -> None:
         """Note that a line has left."""
 
     def room(self) -> int:
-        """Return how many items may come before one is too many for a subscriber."""
+        """Return how many items may come before there is one too many for a subscriber."""
         return UNBOUNDED
 
     @property
     def ended(self) -> bool:
-        """Return whether all items are there."""
+        """Return whether the end has come, and all items before it are there."""
         return self._over
 
     @property
     def error(self) -> BaseException | None:
-        """The error that it has ended with."""
+        """The error that this has ended with, if there is one."""
         error = self._ends[0][0] if self._ends else None
         if error is not None and self._trace is not EMPTY:
             error.__traceback__ = self._trace  # raising it before has added to it (X14)
@@ -438,9 +446,12 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         return (*self._lines,)  # at once, also without a GIL: `tuple` would iterate
 
     def enter_live(self, line: HotSubscription[T]) -> bool:
-        """Make a line with demand live; return False if it has to look again.
+        """Make `line`, which has demand, `live` (see `HotSubscription`).
 
-        Called by its drain.
+        If the result is False, it is not live: the line has to look again for items, the end or a
+        cancel.
+
+        The drain of the line calls this.
         """
         if line.position < self.position or self._over or not line.wanted:
             return False
@@ -459,9 +470,9 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         self.common = -1
 
     def unmake_live(self, line: HotSubscription[T]) -> bool:
-        """Take `make_live` back.
+        """Undo `make_live` for `line`.
 
-        Return False if the feeding thread has found the line, which owns it now.
+        If the result is False, the feeding thread has found the line already, and owns it now.
         """
         if self._fresh.pop(line, EMPTY) is EMPTY:
             return False
@@ -482,7 +493,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @property
     def terminated(self) -> bool:
-        """True if it has ended, and accepts nothing more."""
+        """True if this has ended, and accepts nothing more."""
         return bool(self._ends)
 
     @final
@@ -523,13 +534,13 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @final
     def refuse(self, line: HotSubscription[T]) -> None:
-        """Fail a line, muted already, for a bad request; serial with its on_next."""
+        """Fail a line, muted already, for a bad request; never while its on_next runs."""
         self.note(line)
         line.signal()
 
     @final
     def note(self, line: HotSubscription[T]) -> None:
-        """Have the feeding thread look at a line, when no item is being sent to it."""
+        """Have the feeding thread look at `line`, when no item is being sent to it."""
         self._changes[line] = None
         self.signal()
 
@@ -546,7 +557,10 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         line.signal()  # it sends what it has to send
 
     def _retire(self, line: HotSubscription[T], position: int) -> None:
-        """End the live state of a line, which gets the item at `position` next. Then signal it."""
+        """End the live state of a line, which gets the item at `position` next.
+
+        Then signal the line.
+        """
         if self._live.pop(line, EMPTY) is EMPTY:
             self.unmake_live(line)
             return
@@ -555,7 +569,10 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         self.common = -1  # when the next item comes, no reference to it is kept
 
     def statistics(self) -> Statistics:
-        """Return the statistics: the subscribers served, and what waits. Any thread."""
+        """Return the statistics: the subscribers served, and what waits.
+
+        Any thread may call this.
+        """
         demand, held_back = UNBOUNDED, list[Subscriber[T]]()
         lines = self.lines()
         for line in lines:
@@ -576,12 +593,12 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @property
     def buffered(self) -> int:
-        """The number of items that it keeps."""
+        """The number of items that this keeps."""
         return 0
 
     @property
     def capacity(self) -> int:
-        """The number of items that it keeps at most."""
+        """The number of items that this keeps at most."""
         return 0
 
     # -- for the feeding thread
@@ -607,7 +624,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     @final
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Take one upstream, and cancel every other."""
+        """Take the first upstream; cancel every other one."""
         if subscription is None:
             raise none_given("on_subscribe")
         mine = object()
@@ -670,12 +687,12 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     @final
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """End: the upstream has ended; the subscribers get the error."""
+        """End with `error`: the upstream has ended; the subscribers get the error."""
         self.on_error(error)
         return True
 
     def _let_send(self) -> bool:
-        """Let another thread, which cancels or requests, send the items that came meanwhile.
+        """Let another thread, which just cancels or requests, send the items that came meanwhile.
 
         Returns:
             Whether there is room then. There will be none if it is this thread that sends, or if
@@ -762,7 +779,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             raise fatal
 
     def _look(self, position: int) -> list[HotSubscription[T]]:
-        """Find out how far all live lines want items, of which the one at `position` comes next.
+        """Find out up to where all live lines want items; the item at `position` comes next.
 
         Returns:
             The lines that do not want it: they are not live any more.
@@ -820,7 +837,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         return behind
 
     def _line_up(self) -> None:
-        """Drop the lines that were live."""
+        """Drop the lines that are not live any more."""
         lines = list(self._live)
         self._live = dict.fromkeys(lines)  # a dict does not shrink
         calls = [line.receive for line in lines]
@@ -830,7 +847,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             line.place(calls, index)
 
     def _tell(self) -> None:
-        """Put all lines on their own; they find the end when they have sent what is there."""
+        """Put all lines on their own; they find the end once they have sent their items."""
         self._over = True
         # A line that becomes live later sees that the processor has ended.
         retired = (*self._live, *self._fresh)
@@ -847,7 +864,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
 
 def _signal_each(lines: Sequence[HotSubscription[T]]) -> BaseException | None:
-    """Signal all of them, whatever one raises; return the first error."""
+    """Signal all `lines`, even if one raises; return the first error."""
     fatal: BaseException | None = None
     for line in lines:
         try:

@@ -26,8 +26,8 @@ class AsyncProcessor(HotProcessor[T]):
     >>> late = answer.flow.subscribe(lambda n: print("late", n))
     late 42
 
-    A subscriber that comes after the end gets the same, however late. Without an item there is only
-    the end; after an error, only the error.
+    A subscriber that comes after the end gets the same, however late. If no item has come,
+    subscribers get only the end; after an error, only the error.
 
     Demand: everything is requested of the upstream; the item waits until it is requested.
     Thread: that of the upstream's end, or of the thread that requests or subscribes. Fusion: none.
@@ -68,7 +68,7 @@ class AsyncProcessor(HotProcessor[T]):
 
 @final
 class _LastSubscription(HotSubscription[T]):
-    """One subscriber."""
+    """One subscriber of an `AsyncProcessor`."""
 
     __slots__ = ("_last_of",)
 
@@ -109,4 +109,4 @@ class _LastSubscription(HotSubscription[T]):
 
 
 _NOBODY: Final[AsyncProcessor[Any]] = AsyncProcessor()  # Any: it never has an item
-"""See `HotSubscription.disown`."""
+"""Takes the place of the processor in lines that have ended; see `HotSubscription.disown`."""

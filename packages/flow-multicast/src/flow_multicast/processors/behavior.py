@@ -31,13 +31,14 @@ class BehaviorProcessor(HotProcessor[T]):
     A value replaces the one before it. A subscriber that requests values more slowly than they come
     gets the newest one whenever it requests, and never an older one after a newer one; it does not
     get the values in between. So nothing piles up and no subscriber fails. Use `MulticastProcessor`
-    where every item counts. When it completes, subscribers that have not got the newest value get
-    it before the end; a subscriber that comes after the end gets only the end.
+    where every item counts. When the processor completes, subscribers that have not got the newest
+    value get it before the end; a subscriber that comes after the end gets only the end.
 
-    An item from within an on_next waits until the one before it was sent to all; 128 may wait, and
-    one more ends it with MissingBackpressureError.
+    An item that comes within an on_next waits until the item before it was sent to all. Up to 128
+    may wait; one more ends the processor with MissingBackpressureError.
 
-    Demand: everything is requested of the upstream; see above.
+    Demand: everything is requested of the upstream; subscribers get values on demand, as said
+    above.
     Thread: that of the upstream, or of the thread that requests or subscribes. Fusion: none.
     Errors: an error of the upstream comes at once. A subscriber that raises is removed.
 
@@ -57,7 +58,7 @@ class BehaviorProcessor(HotProcessor[T]):
         if value and value[0] is None:
             raise NoneItemError("BehaviorProcessor(None): None is not an item")
         self._latest: tuple[int, T] | None = (0, value[0]) if value else None
-        """The position of the newest value, and the value: replaced together."""
+        """The position of the newest value, and the value; both are replaced together."""
         self.position = len(value)
 
     @property
@@ -94,7 +95,7 @@ class BehaviorProcessor(HotProcessor[T]):
 
 @final
 class _BehaviorSubscription(HotSubscription[T]):
-    """One subscriber, and the position of its last value."""
+    """One subscriber of a `BehaviorProcessor`, and the position of its last value."""
 
     __slots__ = ("_late", "_values")
 
@@ -107,7 +108,7 @@ class _BehaviorSubscription(HotSubscription[T]):
         super().__init__(owner, subscriber, downstream)
         self._values = owner
         self._late = False
-        """True if it has come after the end."""
+        """True if the subscriber has come after the end."""
 
     @override
     def disown(self) -> None:
@@ -150,4 +151,4 @@ class _BehaviorSubscription(HotSubscription[T]):
 
 
 _NOBODY: Final[BehaviorProcessor[Any]] = BehaviorProcessor()  # Any: it never has a value
-"""See `HotSubscription.disown`."""
+"""Takes the place of the processor in lines that have ended; see `HotSubscription.disown`."""

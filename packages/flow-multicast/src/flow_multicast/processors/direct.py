@@ -25,14 +25,15 @@ class DirectProcessor(HotProcessor[T]):
     >>> numbers.on_next(1)
     1
 
-    A subscriber gets the items that come from its subscription on. One that has not requested an
-    item when it comes fails with MissingBackpressureError, alone; the others continue. A subscriber
-    that comes after the end gets the end.
+    A subscriber gets the items that come from its subscription on. A subscriber that has not
+    requested an item by the time it comes fails with MissingBackpressureError; the others continue.
+    A subscriber that comes after the end gets the end.
 
-    An item from within an on_next waits until the one before it was sent to all; 128 may wait, and
-    one more ends it with MissingBackpressureError.
+    An item that comes within an on_next waits until the item before it was sent to all. Up to 128
+    may wait; one more ends the processor with MissingBackpressureError.
 
-    Demand: everything is requested of the upstream; see above. `offer` checks before it sends.
+    Demand: everything is requested of the upstream, whatever the subscribers request. `offer`
+    checks first whether all have requested the item.
     Thread: that of the upstream. Fusion: none.
     Errors: those of the upstream go to all. A subscriber that raises is removed; the others
     continue.
@@ -66,7 +67,7 @@ class DirectProcessor(HotProcessor[T]):
 
 @final
 class _DirectSubscription(HotSubscription[T]):
-    """One subscriber: live from the first."""
+    """One subscriber of a `DirectProcessor`: live from the first moment on."""
 
     __slots__ = ("behind",)
 
@@ -78,7 +79,7 @@ class _DirectSubscription(HotSubscription[T]):
     ) -> None:
         super().__init__(owner, subscriber, downstream)
         self.behind = False
-        """True if it has missed an item."""
+        """True if the subscriber has missed an item."""
 
     @override
     def disown(self) -> None:
@@ -93,13 +94,13 @@ class _DirectSubscription(HotSubscription[T]):
 
     @override
     def enters(self, position: int) -> bool:
-        """Return True: no item that comes is before what it gets."""
+        """Return True: no item that comes is too early for this line."""
         self.position = self.start = position
         return True
 
     @override
     def deliver(self) -> None:
-        """Handle that it is not live any more."""
+        """Handle the fact that this line is not live any more."""
         owner = self.owner
         # In this order: an item that it has missed was there before the end.
         if owner.ended and not self.behind:
@@ -114,4 +115,4 @@ class _DirectSubscription(HotSubscription[T]):
 
 
 _NOBODY: Final[DirectProcessor[Any]] = DirectProcessor()  # Any: it never has an item
-"""See `HotSubscription.disown`."""
+"""Takes the place of the processor in lines that have ended; see `HotSubscription.disown`."""

@@ -71,8 +71,8 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
     """One subscriber's place among the others.
 
     Positions count the items that the processor has sent since it began. In lock-step all
-    subscribers stand at the same position, so that none needs a separate count (M12): it may get
-    items up to the position ``start + requested``.
+    subscribers stand at the same position, and none needs a separate count (M12): a subscriber may
+    get items up to the position ``start + requested``.
     """
 
     __slots__ = (
@@ -112,15 +112,16 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
         self.requested = 0
         """All demand so far; changed by the drain only."""
         self.start = 0
-        """The position where it joined, plus the items it dropped; changed by the drain only."""
+        """The position where the subscriber joined, plus the number of items that it dropped;
+        changed by the drain only."""
         self.bad: ValueError | None = None
         self.announced = False
         """True when on_subscribe has returned, so that other signals may follow."""
         self.taken = False
-        """True when the drain has noticed it."""
+        """True when the drain has taken notice of this subscriber."""
 
     def introduced(self) -> None:
-        """Get the function for its items: the subscriber has its subscription."""
+        """Note that the subscriber has its subscription, and get its function for items."""
         downstream = self.downstream
         if downstream is not None and self.bad is None and not self.conditional:
             self.deliver = downstream.receiver()
@@ -148,14 +149,14 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
 
     @override
     def cancel(self) -> None:
-        """Cancel; the others get at once the items that only this one held back (M10)."""
+        """Cancel; the others get at once the items that only this subscriber held back (M10)."""
         if self.downstream is None:
             return
         self.release()
         self.leave()
 
     def leave(self) -> None:
-        """Ask the drain to remove this. Before it is announced, `subscribe` asks in any case."""
+        """Ask the drain to remove this. Before it is announced, `subscribe` asks anyway."""
         self.mute()
         processor = self._processor
         if self.announced:  # read after it was muted: `subscribe` does the same in the other order
@@ -163,7 +164,7 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
             processor.signal()
 
     def add_up(self) -> None:
-        """Add up the demand. Called by the drain."""
+        """Add up the demand. Only the drain calls this."""
         asked = self.asked
         while count := len(asked):
             # There is no call between these two: Ctrl-C loses and doubles nothing.
@@ -178,10 +179,10 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
         return downstream
 
     def disown(self) -> None:
-        """Let go of the processor: after the end this must not keep it and its items (§3.13).
+        """Let go of the processor: after the end, this must not keep its items alive (§3.13).
 
-        A processor without subscribers takes its place. Calls that another thread still makes here,
-        such as a request that has begun before, change nothing there.
+        A processor without subscribers takes its place. Calls that another thread still makes on
+        this object, such as a request that began earlier, change nothing in that processor.
         """
         self._processor = _NOBODY
 
@@ -210,7 +211,7 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
             self._place = None
 
     def mute(self) -> None:
-        """Send no items any more; a running dispatch skips it (M34)."""
+        """Send no items any more; an item that is just being sent skips this subscriber (M34)."""
         self.deliver = ignore
         # Two threads may do this at a time: a thread that finds no place relies on no item being
         # sent there.
@@ -227,10 +228,10 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     An item goes out when every current subscriber has requested it. So all get the same items in
     the same order, the slowest sets the pace, and none misses an item from its subscription on.
-    Subscribers may come and go at any time. One that leaves no longer holds the others back;
-    without subscribers, items wait for the next one.
+    Subscribers may come and go at any time. A subscriber that leaves no longer holds the others
+    back; without subscribers, items wait for the next subscriber.
 
-    It is fed by being subscribed to a publisher, or by hand:
+    A processor is fed by being subscribed to a publisher, or by hand:
 
     >>> import flow_core as flow
     >>> numbers = MulticastProcessor[int](prefetch=4)
@@ -244,17 +245,18 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     Demand: the smallest demand of all subscribers; an item that a conditional subscriber dropped
     (such as a filter) does not use up its demand. Upstream: `prefetch` items at first, then 75 % of
-    it whenever that many were sent.
+    that whenever as many were sent.
     Thread: any thread that signals; one at a time. No lock is held while a subscriber is called.
     Fusion: asks its upstream for SYNC or ASYNC across threads, and needs no queue then; grants
     none.
     Errors: a subscriber that raises is cancelled, and the others continue.
 
     Args:
-        prefetch: how many items may wait here, at least 1. More items of a publisher fail the flow
-            with `MissingBackpressureError`, after the items that wait.
+        prefetch: how many items may wait in the processor, at least 1. More items of a publisher
+            fail the flow with `MissingBackpressureError`, after the items that wait.
         ref_count: whether the processor cancels its upstream and ends when its last subscriber
-            leaves while it has an upstream. If not, it keeps running, and waits for the next one.
+            leaves while it has an upstream. If not, it keeps running, and waits for the next
+            subscriber.
 
     Raises:
         TypeError: if `prefetch` is not an int.
@@ -307,12 +309,12 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """The first end (`setdefault`): with an error or None (M06)."""
         self._changes: dict[_MulticastSubscription[T] | None, None] = {}
         """Subscriptions that want to join or leave, in order. The drain looks at them after every
-        item. None stands for all that have come and gone meanwhile."""
+        item. None stands for all subscriptions that have come and gone meanwhile."""
 
         # The following belong to the drain.
         self._promised = 0
-        """The places before this position are taken, or promised to the upstream. Items that are
-        fed by on_next without an upstream are not counted."""
+        """The places in the queue before this position are taken, or promised to the upstream by a
+        request. Items that are fed by on_next without an upstream are not counted."""
         self._terminated = self._abandoned = False
         self._stopped = False
         """True if a fatal error passed through, and the members still have to get the end."""
@@ -322,17 +324,19 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._lines: list[_MulticastSubscription[T]] = []
         """The members in their order, and some that have left: `_line_up` removes these."""
         self._calls: list[Callable[[T], object]] = []
-        """Their functions. A member that leaves puts a function that does nothing in its place."""
+        """The functions of the members in `_lines`. A member that leaves puts a function that does
+        nothing in its place."""
         self._sent = 0
         """The position: how many items were sent."""
         self._common = 0
-        """All members want the items up to this position, as far as is known."""
+        """As far as is known, all members want the items up to this position."""
         self._direct = 0
         """`on_next` may send items itself up to this position; only without fusion."""
         self._holder: int | None = None
         """The member that is known to hold the others back: an index into `_lines`."""
         self._refill = NEVER
-        """The position at which to request more of the upstream; 0 when one has come."""
+        """The position at which to request more of the upstream; 0 when an upstream has just
+        come."""
 
     def __repr__(self) -> str:
         counted = ", ref_count=True" if self._ref_count else ""
@@ -346,7 +350,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         return Flow(self)
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Serve `subscriber` too, from the next item on; or send it the end.
+        """Serve `subscriber` too, from the next item on, or send it the end.
 
         Raises:
             NoneItemError: if `subscriber` is None.
@@ -368,7 +372,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self.signal()
 
     def _note(self, line: _MulticastSubscription[T]) -> None:
-        """Let the drain look at `line`, unless it never has to."""
+        """Let the drain look at `line`, unless that is never needed."""
         changes = self._changes
         if (
             line.taken
@@ -389,7 +393,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     @property
     def terminated(self) -> bool:
-        """True if it has received the end, and accepts nothing more.
+        """True if this has received the end, and accepts nothing more.
 
         Items that wait come before the end.
         """
@@ -398,7 +402,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def statistics(self) -> Statistics:
         """Return the statistics: subscribers, items that wait, and the slowest subscribers.
 
-        Thread: any; while another thread serves the subscribers, the figures may be from slightly
+        Thread: any. While another thread serves the subscribers, the figures may be from slightly
         different moments.
 
         >>> from flow_core.subscribers import CallbackSubscriber
@@ -442,8 +446,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def start(self) -> None:
         """Work without an upstream: the processor is fed by `offer`, or by `on_next`.
 
-        It counts as an upstream: with `ref_count`, the processor ends when the last subscriber
-        leaves, and a publisher that it is subscribed to later is cancelled.
+        The call counts as an upstream: with `ref_count`, the processor ends when the last
+        subscriber leaves, and if it is subscribed to a publisher later, that subscription is
+        cancelled.
 
         >>> numbers = MulticastProcessor[int](prefetch=2)
         >>> numbers.start()
@@ -451,15 +456,18 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         [True, True, False]
 
         Raises:
-            ProtocolViolationError: if it has an upstream, or was started in the other way.
+            ProtocolViolationError: if the processor has an upstream, or was started by
+                `start_unbounded`.
         """
         self._start(self._prefetch)
 
     def start_unbounded(self) -> None:
-        """As `start`, with room for any number of items: memory grows with the slowest subscriber.
+        """Do as `start`, with room for any number of items.
+
+        Items wait for the slowest subscriber, so the slower it is, the more memory is needed.
 
         Raises:
-            ProtocolViolationError: if it has an upstream, or was started in the other way.
+            ProtocolViolationError: if the processor has an upstream, or was started by `start`.
         """
         self._start(UNBOUNDED)
 
@@ -480,13 +488,13 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             )
 
     def offer(self, item: T) -> bool:
-        """Send `item`, if there is room for it that no upstream was promised.
+        """Send `item`, if there is room for it that was not promised to an upstream.
 
-        A later upstream gets all the room that is left, and keeps it. So offer before there is one,
-        or do without.
+        A later upstream gets all the room that is left, and keeps it. So offer items before there
+        is an upstream, or without one.
 
         Thread: any; threads that offer at the same time are put in some order. Each of them may
-        find the same room, so that one item more waits for each.
+        find the same room: then as many items more than `prefetch` wait as there are such threads.
 
         Returns:
             False if `prefetch` items wait, if there is an upstream, or if the flow has ended.
@@ -514,7 +522,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Take one upstream, and cancel every other."""
+        """Take the first upstream; cancel every other one."""
         if subscription is None:
             raise _none("on_subscribe")
         mine = object()
@@ -552,7 +560,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Take an item. One call at a time; `offer` may be called by many."""
+        """Take an item. One thread at a time calls this; any number may call `offer`."""
         if item is None:
             raise _none("on_next")
         queue, permit = self._queue, self._permit
@@ -599,7 +607,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """End: the upstream has ended; the subscribers get the error."""
+        """End with `error`: the upstream has ended; the subscribers get the error."""
         self.on_error(error)
         return True
 
@@ -624,12 +632,12 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             self.signal()
 
     def _end(self, error: BaseException | None) -> bool:
-        """Accept no more items; return whether that was not done before (M25)."""
+        """Accept no more items; return False if that was so already (M25)."""
         end = [error]
         return self._ends.setdefault(0, end) is end
 
     def _is_promised(self) -> bool:
-        """Return whether the upstream may find a full queue: items were offered as it came."""
+        """Return whether the upstream may find a full queue, as items were offered when it came."""
         upstream = self._upstream
         by_hand = upstream is None or isinstance(upstream, _Standalone)
         return self._fed and not by_hand and len(self._queue) < 2 * self._capacity
@@ -715,7 +723,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def _replenish(self) -> bool:
         """Request as many items as there is room for.
 
-        Return False if the upstream fails at that.
+        The result is False if the upstream fails at that.
         """
         sent, upstream = self._sent, self._upstream
         kept = sent + len(self._queue)
@@ -735,12 +743,14 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         return True
 
     def _everybody_wants(self, position: int) -> bool:
-        """Return whether there are members that all want the item at `position`; find out how far.
+        """Return whether there are members, which all want the item at `position`.
+
+        This also finds out up to which position they want items.
 
         While no item is sent, demand only grows, and members that leave want everything: a member
-        that was found to want the item still does, and the search continues from the one that held
-        it back. So an item costs a few looks at each member, over any number of requests, joins and
-        leaves.
+        that was found to want the item still does, and the search continues at the member that held
+        the item back. So an item costs a few looks at each member, over any number of requests,
+        joins and leaves.
         """
         lines, holder = self._lines, self._holder
         if not self._members:
@@ -820,7 +830,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         line.place(calls, len(calls) - 1)
 
     def _line_up(self) -> None:
-        """Drop the members that have left. A place is never used twice: see `mute`."""
+        """Drop the members that have left. No place in `_calls` is used twice: see `mute`."""
         self._holder = None
         self._members = members = self._members.copy()  # a dict never shrinks by itself
         self._lines = lines = list(members)
@@ -831,7 +841,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             self._common = self._direct = -1
 
     def _send_conditionally(self, item: T) -> None:
-        """Send `item` where some subscribers say whether they used it up."""
+        """Send `item`, if some subscribers are conditional: these say whether they used it."""
         for line in self._lines:
             try:
                 if not line.conditional:
@@ -842,7 +852,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                 self._raised(line, error)
 
     def _raised(self, line: _MulticastSubscription[T], error: BaseException) -> None:
-        """Cancel a subscriber that raised (§2.13); this does not concern the others (M39)."""
+        """Cancel a subscriber that has raised `error` (§2.13); the others continue (M39)."""
         downstream = line.release()
         self._changes[line] = None
         self._missed = True
@@ -857,7 +867,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             hooks.drop_error(error)
 
     def _fail(self, error: BaseException) -> None:
-        """Fail: the upstream raised where it should have signalled, as a polled one does (F46)."""
+        """Fail with `error`, which the upstream raised instead of signalling it (F46)."""
         self._ends[0] = [error]
         upstream, fused = self._upstream, self._fused
         if upstream is not None:
@@ -876,11 +886,11 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             return False
 
     def _stop(self, escaped: BaseException) -> None:
-        """Stop for a fatal error that passes through: call no subscriber now.
+        """Stop because of a fatal error that passes through: call no subscriber now.
 
         The next drain ends the members.
 
-        If it ends a task of an executor or a clock, that drain comes by our `on_error`.
+        If the error ends a task of an executor or a clock, that drain comes by our `on_error`.
         """
         if self._terminated:
             return
@@ -946,8 +956,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
 
 _NOBODY: Final[MulticastProcessor[Any]] = MulticastProcessor()  # Any: it never has an item
-"""See `_MulticastSubscription.disown`. Subscriptions of all flows meet there, and none may wait for
-another: it never has a member."""
+"""Takes the place of the processor in subscriptions that have ended; see
+`_MulticastSubscription.disown`. Subscriptions of all flows share it, and none may wait for another:
+so it never has a member."""
 
 
 def _none(method: str) -> NoneItemError:

@@ -19,9 +19,10 @@ __all__ = ["ReplayProcessor"]
 T = TypeVar("T")
 
 _CHUNK: Final = 256
-"""Items that a line takes at a time: between two, it looks for changes."""
+"""The number of items that a line takes at a time; after each of these chunks, it looks for
+changes."""
 _SLACK: Final = 128
-"""Items that may be forgotten before their memory is freed."""
+"""The number of forgotten items at which their memory is freed."""
 
 
 @final
@@ -40,27 +41,28 @@ class ReplayProcessor(HotProcessor[T]):
     Each subscriber has its own position, and is sent items on demand. A subscriber that comes after
     the end gets the kept items, and then the end.
 
-    An item from within an on_next waits until the one before it was sent to all; 128 may wait, and
-    one more ends it with MissingBackpressureError.
+    An item that comes within an on_next waits until the item before it was sent to all. Up to 128
+    may wait; one more ends the processor with MissingBackpressureError.
 
     Demand: without `size`, everything is requested of the upstream, and everything is kept. With
-    it, the upstream may be `size` items ahead of the slowest subscriber, so no subscriber misses an
-    item, and the slowest sets the pace beyond that; without subscribers it runs freely, and old
-    items are forgotten. More is requested when 75 % of it was taken. It waits for a newcomer that
-    does not request at once, too: up to twice `size` items are kept while a subscriber is behind.
-    If a processor is fed faster than that, by hand or by an upstream that ignores demand, it
-    forgets items for which it has no room: a subscriber that had not got one yet fails with
-    MissingBackpressureError, alone. The same holds for items that grow older than `ttl` before a
-    subscriber requests them, if they were forgotten by then: that happens when the next item or a
-    newcomer comes. So no subscriber fails only because time has passed.
+    `size`, the upstream may be `size` items ahead of the slowest subscriber. So no subscriber
+    misses an item, and beyond that the slowest one sets the pace; without subscribers the upstream
+    runs freely, and old items are forgotten. More is requested when 75 % of `size` were taken. The
+    upstream waits for a newcomer that does not request at once, too: up to twice `size` items are
+    kept while a subscriber is behind. If a processor is fed faster than that, by hand or by an
+    upstream that ignores demand, it forgets items for which it has no room: a subscriber that had
+    not got one of these yet fails with MissingBackpressureError; the others continue. The same
+    holds for items that grow older than `ttl` before a subscriber requests them, if they are
+    forgotten by then; old items are forgotten when the next item or a newcomer comes. So no
+    subscriber fails only because time has passed.
     Thread: that of the upstream, or of the thread that requests or subscribes. Fusion: none.
     Memory: 8 bytes for each kept item, and 40 with `ttl`, beside the item itself.
     Errors: those of the upstream come after the kept items.
 
     Args:
-        size: how many items to keep at most; None keeps all.
-        ttl: how long to keep an item, in seconds; None keeps it for ever.
-        clock: the clock of `ttl`; None is the clock of the process.
+        size: how many items to keep at most; None to keep all.
+        ttl: how long to keep an item, in seconds; None to keep it for ever.
+        clock: the clock of `ttl`; None for that of the process.
 
     Raises:
         TypeError: if `size` is not an int, or `ttl` is not a time.
@@ -102,21 +104,21 @@ class ReplayProcessor(HotProcessor[T]):
         self._times: deque[float] = deque()
         """The times at which the kept items have come; only with `ttl`."""
         self._going = 0
-        """The items before this position are forgotten, or about to be."""
+        """The items before this position are forgotten, or are about to be."""
         self._due = False
-        """Forget items that are too old, before a newcomer is served."""
+        """True if items that are too old have to be forgotten before a newcomer is served."""
         # The following is for a processor with a size.
         self._slow: dict[_ReplaySubscription[T], None] = {}
         """The lines that are on their own. Any thread adds and removes."""
         self._latest: object = None
-        """One entry for each line that comes. Any thread."""
+        """A chain with one entry for each line that comes. Any thread adds to it."""
         self._known: object = None
         self._pinned: _ReplaySubscription[T] | None = None
         self._slowest = 0
-        """The latest entry that `lowest` has seen, the line that stood before all others then, and
-        its position. With the permit."""
+        """The latest entry that `lowest` has seen, the line that was then the slowest, and its
+        position. Used with the permit."""
         self._granted = 0
-        """The number of items requested of the upstream. With the permit."""
+        """The number of items requested of the upstream. Used with the permit."""
         self._limit = replenish_limit(size or 1)
         self._grants: deque[int] = deque()
         """Amounts to request when the permit is given back."""
@@ -220,7 +222,7 @@ class ReplayProcessor(HotProcessor[T]):
             self.signal()
 
     def welcome(self, line: _ReplaySubscription[T]) -> None:
-        """Let a line come, which begins with the oldest item."""
+        """Let a new line begin, with the oldest item."""
         line.position = line.start = self._young() if self._due else self.oldest
         if self.size is not None and not self.ended:
             self.counts(line, on_its_own=True)
@@ -228,7 +230,7 @@ class ReplayProcessor(HotProcessor[T]):
             line.position = line.start = max(line.position, self._going)
 
     def _young(self) -> int:
-        """As `oldest`, while an item is being sent, so that nothing can be forgotten."""
+        """Do as `oldest`, but while an item is being sent, when nothing can be forgotten."""
         end, times = self.position, list(self._times)
         old = bisect_right(times, self._clock.now() - (self._ttl_s or 0.0))
         return max(self.oldest, end - (len(times) - old))
@@ -244,7 +246,7 @@ class ReplayProcessor(HotProcessor[T]):
             self._slow.pop(line, None)
 
     def lowest(self) -> int:
-        """Return the position of the slowest line on its own. With the permit."""
+        """Return the position of the slowest line on its own. Call this with the permit."""
         slow, pinned, latest = self._slow, self._pinned, self._latest
         known = latest is self._known and pinned in slow and pinned.position == self._slowest
         if not known:  # they only move forward, and one that comes later says so in `_latest`
@@ -304,7 +306,7 @@ class ReplayProcessor(HotProcessor[T]):
 
     @override
     def room(self) -> int:
-        """Return how many items can come before an item is forgotten that is wanted."""
+        """Return how many items can come before an item has to be forgotten that is wanted."""
         size = self.size
         if size is None:
             return UNBOUNDED
@@ -327,7 +329,7 @@ class ReplayProcessor(HotProcessor[T]):
 
 @final
 class _ReplaySubscription(HotSubscription[T]):
-    """One subscriber, and the position of the item that it gets next."""
+    """One subscriber of a `ReplayProcessor`, and the position of the item that it gets next."""
 
     __slots__ = ("_log_of",)
 
@@ -384,4 +386,4 @@ class _ReplaySubscription(HotSubscription[T]):
 
 
 _NOBODY: Final[ReplayProcessor[Any]] = ReplayProcessor()  # Any: it never has an item
-"""See `HotSubscription.disown`."""
+"""Takes the place of the processor in lines that have ended; see `HotSubscription.disown`."""

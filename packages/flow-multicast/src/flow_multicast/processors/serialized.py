@@ -38,15 +38,16 @@ def serialized(
 
     A signal that comes while another one is delivered waits, and is delivered by the delivering
     thread; no thread blocks. Items of one thread stay in order, and an end comes after the items
-    before it. It is for feeding by hand: an upstream that signals from several threads needs
+    before it. This is for feeding by hand: an upstream that signals from several threads needs
     `flow_core.operators.serialize`, which respects demand. A `Sink` returns a result instead of
     waiting.
 
-    Demand: that of `processor`. When `capacity` items wait, `on_next` ends it with a
-    MissingBackpressureError, after these, and `offer` returns False. Threads that come at the same
-    instant may each find the last place: then one item more waits for each.
+    Demand: that of `processor`. When `capacity` items wait, `on_next` ends the flow with a
+    MissingBackpressureError, after these items, and `offer` returns False. Threads that come at the
+    same instant may each find the last place: then as many items more wait as there are such
+    threads.
     Thread: one of those that feed; one at a time. Fusion: none.
-    Errors: those that are sent to it.
+    Errors: those that are sent to the front.
 
     Args:
         processor: gets the signals; no other code may feed it.
@@ -64,7 +65,7 @@ def serialized(
 
 @final
 class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
-    """See `serialized`."""
+    """The front that `serialized` returns."""
 
     __slots__ = (
         "__weakref__",
@@ -92,7 +93,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         self._member: dict[int, object] = {}
         """The first upstream (`setdefault`), for good."""
         self._told = False
-        """True when the processor has got the end. With the permit."""
+        """True when the processor has got the end. Used with the permit."""
         self._upstream: Subscription | None = None
 
     # -- for the subscribers
@@ -112,7 +113,10 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         return len(self._queue)
 
     def statistics(self) -> Statistics:
-        """Return the statistics of the processor, with the items that wait here. Any thread."""
+        """Return the statistics of the processor, with the items that wait here.
+
+        Any thread may call this.
+        """
         found = self._processor.statistics()
         return replace(found, operator=repr(self), buffered=found.buffered + len(self._queue))
 
@@ -131,7 +135,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Take an item. Any thread."""
+        """Take an item. Any thread may call this."""
         if item is None:
             raise none_given("on_next")
         if not self._add(item, self.capacity):
@@ -140,7 +144,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         self.signal()
 
     def offer(self, item: T) -> bool:
-        """Take `item`, unless there is no room for it, here or in the processor. Any thread.
+        """Take `item`, if there is room for it here and in the processor. Any thread may call this.
 
         Returns:
             False without room, or after the end: no subscriber gets the item.
@@ -165,7 +169,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Take an error. Any thread."""
+        """Take an error. Any thread may call this."""
         if error is None:
             raise none_given("on_error")
         if self._end(error):
@@ -175,7 +179,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
 
     @override
     def on_complete(self) -> None:
-        """Take the end. Any thread."""
+        """Take the end. Any thread may call this."""
         if self._end(None):
             self.signal()
 

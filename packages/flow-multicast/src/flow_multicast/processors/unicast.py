@@ -53,8 +53,8 @@ class UnicastProcessor(
 ):
     """Keeps items in a bounded queue for its one subscriber, which may come late.
 
-    It is fed by hand, with `offer` from any thread or `on_next` from one at a time, or by being
-    subscribed to a publisher:
+    A processor is fed by hand, with `offer` from any thread or `on_next` from one thread at a time,
+    or by being subscribed to a publisher:
 
     >>> words = UnicastProcessor[str](2)
     >>> [words.offer(word) for word in ("a", "b", "c")]
@@ -65,27 +65,29 @@ class UnicastProcessor(
 
     When the queue is full, `offer` returns False and does nothing else; `on_next`, which has no
     result, ends the flow with `MissingBackpressureError` after the items that wait. The bound holds
-    for publishers, too: `capacity` items are requested of the upstream at first, and 75 % of it
+    for publishers, too: `capacity` items are requested of the upstream at first, and 75 % of that
     again whenever as many were consumed. (The processor of this name in RxJava requests everything,
-    and its queue grows with the items that the subscriber does not take.) Threads that offer, or a
-    publisher that comes, at the same instant may exceed it by one item each.
+    and its queue grows with the items that the subscriber does not take.) If several threads offer,
+    or a publisher comes, at the same instant, each of them may exceed the bound by one item.
 
     Demand: exact. An item that a conditional subscriber dropped does not count.
     Thread: any thread that signals; one at a time. There is no lock: a finaliser or a signal
     handler may call anything here, at any moment.
     Fusion: ASYNC, across threads, too: the subscriber polls this queue and needs none itself. SYNC,
-    if it had already ended when fusion was requested: then the queue holds everything, and its end
-    is the end; an error is raised by the `poll` that finds the queue empty. Before the end it
-    cannot be SYNC: EMPTY would mean that no more items come. It asks its own upstream for no
-    fusion.
-    Errors: the same object. A second subscriber gets `ProtocolViolationError`.
+    if it had already ended when fusion was requested: then the queue holds everything, and the flow
+    ends when the queue is empty; an error is raised by the `poll` that finds the queue empty.
+    Before the end, the mode cannot be SYNC: EMPTY would mean that no more items come. The processor
+    does not ask its own upstream for fusion.
+    Errors: the subscriber gets the same error object. A second subscriber gets
+    `ProtocolViolationError`.
 
     Args:
         capacity: how many items may wait, at least 1; `flow_core.UNBOUNDED` for any number.
         delay_error: whether an error comes after the items that wait; otherwise it overtakes them,
             and they go to the dropped-items hook.
-        on_terminate: called once, when it accepts no more: on the thread that completes, fails or
-            cancels it, before the subscriber gets the end. Its error is dropped.
+        on_terminate: called once, when the processor accepts no more items: on the thread that
+            completes, fails or cancels the processor, before the subscriber gets the end. An error
+            of this function is dropped.
 
     Raises:
         TypeError: if `capacity` is not an int.
@@ -135,29 +137,30 @@ class UnicastProcessor(
         self._claims: dict[str, object] = {}
         """The first subscriber, and the first upstream."""
         self._ends: dict[int, list[BaseException | None]] = {}
-        """The end, at 0. The first writer wins, and no item is queued after that."""
+        """The end, as entry 0. The first writer wins, and no item is queued after that."""
         self._upstream: Subscription | None = None
         self._offering: dict[object, None] = {}
         """Threads that are in `offer`: the end waits for them."""
         self._fed = False
-        """True if an item has come without a promise."""
+        """True if an item has come that was not requested."""
         # Positions count the items that have left the queue.
         self._taken = 0
-        """Changed only by the thread that takes items; the following only by the drain."""
+        """The number of items taken. Changed only by the thread that takes items; the attributes
+        that follow, only by the drain."""
         self._promised = 0
-        """Up to this position there is no room for items that were not requested, or have not
-        come."""
+        """The places in the queue before this position are taken, or promised to the upstream by a
+        request."""
         self._refill = 0
         """The position at which to request more of the upstream."""
         self._bad: ValueError | None = None
         self._halt = False
-        """True if the next item may not be delivered: the drain has to find out why."""
+        """True if the next item must not be delivered: the drain has to find out why."""
         self._cancelled = False
         self._over = False
-        """True when there is no subscriber that will take an item."""
+        """True when no subscriber will take an item any more."""
         self._downstream: CoreSubscriber[T] | None = None
-        """The subscriber to signal: from when its on_subscribe has returned until the end (§1.9,
-        §3.13)."""
+        """The subscriber to signal: set from when its on_subscribe has returned until the end
+        (§1.9, §3.13)."""
         self._mode = Fusion.NONE
         self._negotiable = False
         """True while the subscriber may ask for fusion: in its on_subscribe, once (F24)."""
@@ -179,13 +182,13 @@ class UnicastProcessor(
 
     @property
     def terminated(self) -> bool:
-        """True if it has ended, and accepts nothing more; items that wait come before the end."""
+        """True if this has ended, and accepts nothing more; items that wait come before the end."""
         return bool(self._ends)
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """Serve `subscriber`, which gets the items that wait and all that follow.
 
-        Only the first one is served; others get `ProtocolViolationError`.
+        Only the first subscriber is served; others get `ProtocolViolationError`.
 
         Raises:
             NoneItemError: if `subscriber` is None.
@@ -246,7 +249,7 @@ class UnicastProcessor(
     def statistics(self) -> Statistics:
         """Return the statistics: how many items wait, and for what.
 
-        Thread: any; while other threads signal, the figures may be from slightly different moments.
+        Thread: any. While other threads signal, the figures may be from slightly different moments.
 
         >>> numbers = UnicastProcessor[int](4)
         >>> numbers.offer(1)
@@ -275,7 +278,7 @@ class UnicastProcessor(
     # -- by hand
 
     def offer(self, item: T, /) -> bool:
-        """Queue `item` if there is room, and no upstream to fill it; from any thread.
+        """Queue `item` if there is room that was not promised to an upstream; from any thread.
 
         Returns:
             Whether it was queued; False also if the flow has ended. A queued item comes before the
@@ -314,7 +317,7 @@ class UnicastProcessor(
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Take one upstream, and cancel every other."""
+        """Take the first upstream; cancel every other one."""
         if subscription is None:
             raise none_given("UnicastProcessor.on_subscribe")
         claim = [subscription]
@@ -328,7 +331,7 @@ class UnicastProcessor(
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Take an item. One call at a time; `offer` may be called by many."""
+        """Take an item. One thread at a time calls this; any number may call `offer`."""
         if item is None:
             raise none_given("UnicastProcessor.on_next")
         queue = self._queue
@@ -343,7 +346,7 @@ class UnicastProcessor(
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """End: the upstream has ended; the subscriber gets the error."""
+        """End with `error`: the upstream has ended; the subscriber gets the error."""
         self.on_error(error)
         return True
 
@@ -364,7 +367,7 @@ class UnicastProcessor(
             self.signal()
 
     def _is_promised(self) -> bool:
-        """Return whether the upstream may find the queue full: items were offered as it came."""
+        """Return whether the upstream may find a full queue, as items were offered when it came."""
         by_hand = self._upstream is None
         return self._fed and not by_hand and len(self._queue) < 2 * self._capacity
 
@@ -382,11 +385,11 @@ class UnicastProcessor(
             self.signal()
 
     def _finish(self, error: BaseException | None, *, failed: bool = False) -> bool:
-        """Accept no more items; return whether that was not done before.
+        """Accept no more items; return False if that was so already.
 
         Args:
             error: the error of the upstream.
-            failed: whether it is not the upstream that ended, which has to be cancelled then.
+            failed: whether the end does not come from the upstream, which has to be cancelled then.
         """
         end = [error]
         first = self._ends.setdefault(0, end) is end
@@ -436,7 +439,7 @@ class UnicastProcessor(
         return bool(self._ends) and not self._offering
 
     def _wake(self, downstream: CoreSubscriber[T]) -> None:
-        """Say that there is something to poll, or that this was all.
+        """Tell the subscriber that there is something to poll, or that the flow has ended.
 
         The end comes even if items wait: they can be polled after it (F33).
         """
@@ -496,7 +499,7 @@ class UnicastProcessor(
     def _replenish(self, downstream: CoreSubscriber[T] | None) -> bool:
         """Request as many items as there is room for.
 
-        Return False if the upstream fails at that.
+        The result is False if the upstream fails at that.
         """
         upstream = self._upstream
         if upstream is None:
@@ -522,7 +525,7 @@ class UnicastProcessor(
         return True
 
     def _stop(self, downstream: CoreSubscriber[T]) -> None:
-        """Stop the delivery: after a cancel, a bad request, or an error that overtakes."""
+        """Stop the delivery: after a cancel, a bad request, or an error that overtakes items."""
         self._over = True
         hooks.drop_waiting(self._queue)
         if not self._cancelled:
@@ -545,13 +548,13 @@ class UnicastProcessor(
             hooks.drop_error(error)
 
     def _error(self) -> BaseException | None:
-        """Return the error of the upstream, to the first caller only."""
+        """Return the error of the upstream; only the first caller gets it."""
         end = self._ends[0]
         error, end[0] = end[0], None
         return error
 
     def _failed(self, downstream: CoreSubscriber[T] | None, error: BaseException) -> None:
-        """End: the upstream has raised `error` in request()."""
+        """End: the upstream has raised `error` in its `request`."""
         if downstream is None:  # there is no subscriber yet, or no longer
             upstream = self._upstream
             throw_if_fatal(error)
@@ -565,9 +568,9 @@ class UnicastProcessor(
             downstream.on_error(error)
 
     def _closed(self, error: BaseException) -> bool:
-        """Cancel for `error`, and raise it if it is fatal.
+        """Cancel because of `error`, and raise `error` if it is fatal.
 
-        Return whether it was cancelled before.
+        The result is whether this had been cancelled before.
         """
         before = self._cancelled
         self.cancel()
@@ -579,7 +582,7 @@ class UnicastProcessor(
 
     @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """Grant SYNC if it has ended already, otherwise ASYNC."""
+        """Grant SYNC if the end has come already, otherwise ASYNC."""
         if not self._negotiable or self._requested or self._asked or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
@@ -616,7 +619,7 @@ class UnicastProcessor(
 
     @override
     def is_empty(self) -> bool:
-        """Return whether nothing is left; an error that is still to be raised counts, too."""
+        """Return whether nothing is left, not even an error that is still to be raised."""
         return not self._queue and (
             self._mode is not Fusion.SYNC or self._ends[0][0] is None or self._cancelled
         )

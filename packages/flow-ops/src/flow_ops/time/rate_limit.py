@@ -106,7 +106,7 @@ class RateLimit(Timed[T]):
         self._source: Flow[T] | None = source
         self._pause_s = pause_s
         self._early_s = (burst - 1) * pause_s
-        """How early an item may be, in seconds."""
+        """The time by which an item may come early, in seconds."""
         self._full_s = self.clock.now()
         """The time at which the next item is not early. The bucket is full again then."""
         self._waited = False
