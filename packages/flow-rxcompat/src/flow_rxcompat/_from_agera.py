@@ -37,16 +37,19 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Terminating(Protocol):
-    """An observable of `flow_rxcompat.converters`: Agera has no interface for its end."""
+    """An observable of `flow_rxcompat.converters`, which can end.
+
+    Agera has no interface for that.
+    """
 
     @property
     def terminated(self) -> bool:
-        """True if its flow has ended."""
+        """True if the flow of the observable has ended."""
         ...
 
     @property
     def failure(self) -> BaseException | None:
-        """The error of the flow."""
+        """The error that the flow has ended with; None otherwise."""
         ...
 
     @property
@@ -57,11 +60,11 @@ class Terminating(Protocol):
 
 @runtime_checkable
 class Filled(Terminating, Protocol):
-    """A reservoir of `flow_rxcompat.converters`: ended when its flow has ended and it is empty."""
+    """A reservoir of `flow_rxcompat.converters`: ended when its flow has ended and no item is left."""
 
     @property
     def waiting(self) -> int:
-        """The number of items that wait; takes no lock."""
+        """The number of items that wait. Reading it takes no lock."""
         ...
 
 
@@ -75,9 +78,9 @@ def _on(loop: Loop, task: Callable[[], None]) -> None:
 
 @final
 class _Listener(Updatable, Generic[T]):
-    """The updatable of one subscriber. Added and removed on one loop, each at most once.
+    """The updatable of one subscriber. It is added and removed on one loop, each at most once.
 
-    A removal that comes before the adding prevents it (A04, A08).
+    A removal that comes first prevents the adding (A04, A08).
     """
 
     __slots__ = (
@@ -149,7 +152,7 @@ class _Listener(Updatable, Generic[T]):
         self._look(told=not isinstance(self._observable, Terminating))
 
     def _look(self, *, told: bool) -> None:
-        """Pass on what there is: an update may stand for values, for the end, or for both."""
+        """Pass on what has come: an update may stand for values, for the end, or for both."""
         observable = self._observable
         if not isinstance(observable, Terminating):
             if told:
@@ -230,15 +233,18 @@ class _AgeraSource(Publisher[T]):
 def from_agera(observable: Observable, *, loop: Loop | None = None) -> Flow[Signal]:
     """The updates of an observable of Agera, as a flow.
 
-    Updates that come while one waits are merged with it, as between Agera's own parts. The flow
-    ends only if the observable is one of `to_agera` and its kin, and then with its error.
+    Updates that come while another update waits are merged with it, as between Agera's own parts.
+    The flow ends only if the observable was made by `to_agera` or its kin, and fails if that
+    observable has failed.
 
     Demand: one update waits. Thread: that of the loop, or the requester's. Fusion: none.
 
     Args:
-        observable: gets an updatable for each subscriber; it is removed once, by cancel or the end.
-        loop: where it is added and removed. Without it: the loop of the thread that calls this or
-            subscribes, or else that on which the observable was made.
+        observable: gets an updatable for each subscriber; the updatable is removed once, by the
+            cancel or the end.
+        loop: where the updatable is added and removed. Without it, that is the loop of the thread
+            that calls this function or subscribes, or else the loop on which the observable was
+            made.
     """
     source: _AgeraSource[Signal] = _AgeraSource(
         observable, lambda: Counted(UPDATE, 1), f"from_agera({type(observable).__name__})", loop
@@ -266,10 +272,10 @@ def from_repository(
     1
     2
 
-    A repository of `mutable_repository` or `to_repository` passes on each of its values, when it
-    accepts it and on that thread: with ``buffer`` none is lost, with ``latest`` the last one always
-    comes (G7). Others only announce updates: the value is read on the loop, and values between two
-    updates are lost.
+    A repository of `mutable_repository` or `to_repository` passes on each of its values as soon as
+    it accepts the value, and on the same thread: with ``buffer`` none is lost, with ``latest`` the
+    last one always comes. Other repositories only announce updates: the value is read on the loop,
+    and values between two updates are lost.
 
     Demand: as `strategy` says. Fusion: none.
 

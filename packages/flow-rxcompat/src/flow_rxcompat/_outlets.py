@@ -35,9 +35,9 @@ T = TypeVar("T")
 Strategy: TypeAlias = Literal["buffer", "latest", "drop", "error"]
 """The treatment of values that are not requested yet.
 
-``buffer``: they wait, at most `capacity` of them; one more fails the flow, after those that wait.
-``latest``: the newest one waits. ``drop``: they go to the dropped-items hook. ``error``: the flow
-fails.
+``buffer``: they wait, at most `capacity` of them; one more fails the flow, after the values that
+wait. ``latest``: the newest one waits. ``drop``: they go to the dropped-items hook. ``error``: the
+flow fails.
 """
 
 _STRATEGIES: Final = ("buffer", "latest", "drop", "error")
@@ -69,7 +69,7 @@ class Store(Generic[T]):
 
         Args:
             item: the new item.
-            room: how many more items are requested than wait.
+            room: how many requested items are still missing, beyond the items that wait.
 
         Returns:
             The item that is lost by it, and the error of the flow, if it fails.
@@ -89,7 +89,7 @@ class Store(Generic[T]):
         return item
 
     def clear(self) -> list[T]:
-        """Remove the items that wait; return those that have to be dropped."""
+        """Remove the items that wait; return the items that have to be dropped."""
         items: list[T] = []
         while (item := self.take()) is not EMPTY:
             items.append(item)
@@ -102,7 +102,7 @@ class Store(Generic[T]):
 
 @final
 class Queued(Store[T]):
-    """Items, treated by a `Strategy`."""
+    """The items that wait, treated as a `Strategy` says."""
 
     __slots__ = ("_capacity", "_items", "_label", "_strategy")
 
@@ -148,7 +148,7 @@ class Queued(Store[T]):
 
 @final
 class Counted(Store[T]):
-    """Equal items: a number, so that none is lost and nothing grows."""
+    """Equal items, kept as a number: none is lost, and nothing grows."""
 
     __slots__ = ("_count", "_item", "_most")
 
@@ -177,7 +177,7 @@ class Counted(Store[T]):
 
     @override
     def clear(self) -> list[T]:
-        """Lose nothing: a number is not an item."""
+        """Forget the number: no item has to be dropped."""
         self._count = 0
         return []
 
@@ -217,7 +217,7 @@ class Flagged(Store[T]):
 
     @override
     def drop(self, item: object) -> None:
-        """Do nothing: it was not read."""
+        """Do nothing: the value was not read."""
 
 
 @final
@@ -225,8 +225,8 @@ class Polled(Store[T]):
     """A flag for values, which are taken from elsewhere, one at a time.
 
     Args:
-        poll: takes one.
-        left: returns whether there may be one. Called under a lock, and takes none.
+        poll: takes a value.
+        left: returns whether there may be a value. It is called under a lock, and takes no value.
     """
 
     __slots__ = ("_flag", "_left", "_poll")
@@ -261,7 +261,7 @@ class Polled(Store[T]):
 
     @override
     def drop(self, item: object) -> None:
-        """Do nothing: it was not taken."""
+        """Do nothing: the value was not taken."""
 
 
 @final
@@ -271,15 +271,15 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
     Work is published and then drained (`SerialDrain`): items by `put`, an end by `end`, each
     followed by `signal`. The store decides about items after an end or a cancel.
 
-    Demand: depends on the store. Thread: the one that signals, the requester's, or that of
-    `runner`.
+    Demand: depends on the store. Thread: the one on which the source signals, the requester's, or
+    that of `runner`.
     Fusion: none.
 
     Args:
         downstream: gets the signals.
         store: the items that wait.
         label: the source, for messages.
-        runner: runs the delivery.
+        runner: runs the delivery; None for the thread that signals or requests.
     """
 
     __slots__ = (
@@ -322,7 +322,7 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
         self._lost: deque[T] = deque()
 
     def start(self) -> None:
-        """Hand this over as the subscription (§1.9)."""
+        """Hand this object to the downstream as its subscription (§1.9)."""
         downstream = self._downstream
         # We hold the permit, so that no signal comes before on_subscribe has returned.
         if downstream is not None and self.try_enter():
@@ -342,7 +342,7 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
         return self._downstream is None or self._done
 
     def attach(self, leave: Callable[[], object]) -> None:
-        """Call `leave` once, when no more is needed; at once if that is so already."""
+        """Call `leave` once, when no more items are needed; at once if that is so already."""
         with self._lock:
             over = self._over
             if not over:
@@ -413,7 +413,7 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
     # -- draining
 
     def signal(self) -> None:
-        """Drain, see `SerialDrain.signal`; with a runner, there."""
+        """Drain, as `SerialDrain.signal` does; with a runner, drain there."""
         runner = self._runner
         if runner is None:
             super().signal()
@@ -536,7 +536,7 @@ class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
 
 @final
 class Lines(Generic[T]):
-    """The outlets of a hot source: each gets the items from its joining on, and the end.
+    """The outlets of a hot source: each gets the items that come after it has joined, and the end.
 
     An outlet that joins after the end gets the end. `lock` puts items in one order for all.
     """
@@ -551,7 +551,7 @@ class Lines(Generic[T]):
 
     @property
     def error(self) -> BaseException | None:
-        """The error that it ended with."""
+        """The error that the source has ended with, if there is one."""
         return self._error
 
     def __len__(self) -> int:
@@ -578,14 +578,14 @@ class Lines(Generic[T]):
             self._outlets = tuple(each for each in self._outlets if each is not outlet)
 
     def put_locked(self, item: T) -> tuple[Outlet[T], ...]:
-        """Publish `item`, under `lock`; return the outlets to signal when it is released."""
+        """Publish `item`, under `lock`; return the outlets to signal when the lock is released."""
         outlets = self._outlets
         for outlet in outlets:
             outlet.put(item)
         return outlets
 
     def put(self, item: T) -> bool:
-        """Send `item` to all; return False after the end."""
+        """Send `item` to all outlets; return False if the end has come."""
         with self.lock:
             if self.ended:
                 return False
@@ -595,14 +595,14 @@ class Lines(Generic[T]):
         return True
 
     def end_locked(self, error: BaseException | None) -> tuple[Outlet[T], ...]:
-        """End it, under `lock`; return the outlets to signal when it is released."""
+        """End all outlets, under `lock`; return the outlets to signal when it is released."""
         self.ended = True
         self._error = error
         outlets, self._outlets = self._outlets, ()
         return outlets
 
     def end(self, error: BaseException | None) -> bool:
-        """End all, unless it has ended; return whether it had not. A late error is dropped."""
+        """End all outlets; return False if the end had come already: then `error` is dropped."""
         with self.lock:
             late = self.ended
             outlets = () if late else self.end_locked(error)

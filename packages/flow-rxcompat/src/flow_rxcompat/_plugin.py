@@ -1,4 +1,4 @@
-"""The records that this package registers; see `flow_core.plugins`."""
+"""The records of converters that this package registers; see `flow_core.plugins`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["flow_converters"]
 def flow_converters() -> Iterator[ConverterSpec]:
     """Yield the converters of this package.
 
-    Naming a class imports nothing: `reactivex` may be missing.
+    The classes are given by name, which imports nothing, so this works without `reactivex`
+    installed.
     """
     yield ConverterSpec(
         "agera-observable",

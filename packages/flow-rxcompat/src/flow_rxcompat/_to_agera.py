@@ -41,7 +41,8 @@ __all__ = [
 T = TypeVar("T")
 
 _NO_END: Final[tuple[int, BaseException | None]] = (-1, None)
-"""In place of the number of an activation, and the error of its run."""
+"""Stands for "no run has ended", where there would be the number of an activation and the error of
+its run."""
 
 
 def _call(on_error: Callable[[BaseException], object], error: BaseException) -> None:
@@ -55,7 +56,7 @@ def _call(on_error: Callable[[BaseException], object], error: BaseException) -> 
 
 @final
 class _Run(CoreSubscriber[T]):
-    """One activation. Its owner decides whether its signals still count."""
+    """The subscriber of one activation. Its owner decides whether its signals still count."""
 
     __slots__ = ("_asked", "_lock", "_over", "_owner", "_subscription", "activation")
 
@@ -102,7 +103,7 @@ class _Run(CoreSubscriber[T]):
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """Handle an error of an item, such as of its equality."""
+        """Handle an error that an item has raised, such as one of its ``==``."""
         self.on_error(error)
         return True
 
@@ -116,10 +117,10 @@ class _Run(CoreSubscriber[T]):
 
 
 class _FlowHolder(BaseObservable, Generic[T]):
-    """Runs a flow while it is active, again for each activation.
+    """Runs a flow while this is active, once for each activation.
 
-    After the end of the flow it is `terminated`, with its `failure`, and runs it again only when it
-    is activated again.
+    After the end of the flow, this is `terminated`, and has its `failure`. The flow runs again only
+    with the next activation.
 
     Args:
         flow: the flow to run.
@@ -157,13 +158,13 @@ class _FlowHolder(BaseObservable, Generic[T]):
     def terminated(self) -> bool:
         """True if the flow has ended; an update has announced it.
 
-        A new activation makes it False, also while its message is on the way.
+        A new activation makes it False, even while the message about it is still on its way.
         """
         return self._end[0] == self._activations
 
     @property
     def failure(self) -> BaseException | None:
-        """The error of the flow, as the same object; or None."""
+        """The error of the flow, as the same object; None if there is none."""
         activation, error = self._end
         return error if activation == self._activations else None
 
@@ -194,10 +195,13 @@ class _FlowHolder(BaseObservable, Generic[T]):
 
     @abstractmethod
     def came(self, item: T, run: _Run[T]) -> None:
-        """Take `item` of `run`; it goes to the hook if that was stopped."""
+        """Take `item` of `run`; if that was stopped, `item` goes to the dropped-items hook."""
 
     def finished(self, error: BaseException | None, run: _Run[T]) -> None:
-        """Take the end of `run`, with `error` if not None: it counts if the run was not stopped."""
+        """Take the end of `run`, with `error` if it is not None.
+
+        The end counts if the run was not stopped.
+        """
         outlets: tuple[Outlet[T], ...] | None = None
         with self._state:
             if run is self._run and self._end is _NO_END:
@@ -214,9 +218,9 @@ class _FlowHolder(BaseObservable, Generic[T]):
         self.dispatch_update()
 
     def _end_locked(self, error: BaseException | None) -> tuple[Outlet[T], ...]:
-        """End, under the lock.
+        """End the flow, under the lock.
 
-        Return the outlets to signal when that is released, before the updatables.
+        The result is the outlets to signal when the lock is released, before the updatables.
         """
         return ()
 
@@ -264,7 +268,10 @@ class FlowRepository(_FlowHolder[T], Repository[T]):
 
     @override
     def came(self, item: T, run: _Run[T]) -> None:
-        """Take an item: taps get each one; an equal one is not a change."""
+        """Take an item: taps get each item.
+
+        Updatables are not updated for an item that equals the one before it.
+        """
         changed = not self._value == item  # noqa: SIM201 - equality is asked, as Agera does
         outlets: tuple[Outlet[T], ...] | None = None
         with self._state:
@@ -293,18 +300,18 @@ class FlowRepository(_FlowHolder[T], Repository[T]):
         super().observable_activated()
 
     def tap(self, tap: Outlet[T], *, current: bool) -> None:
-        """See `Tapped.tap`."""
+        """See `Tapped.tap`: each value goes to `tap` from now on."""
         self._next_lines().join(tap, self.get if current else None)
 
     def _next_lines(self) -> Lines[T]:
-        """Return the lines of the present run, or else of the one that an updatable will begin."""
+        """Return the lines of the present run, or else of the run that an updatable will begin."""
         with self._state:
             if self._lines.ended and self._run is None:
                 self._lines = Lines()
             return self._lines
 
     def untap(self, tap: Outlet[T]) -> None:
-        """See `Tapped.untap`."""
+        """See `Tapped.untap`: no more values go to `tap`."""
         self._lines.part(tap)
 
 
@@ -323,7 +330,7 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
         super().__init__(flow, check_prefetch(prefetch), on_error)
         self._limit = replenish_limit(prefetch)
         self._items: deque[tuple[T, bool]] = deque()
-        """The items that wait, and whether each is of the flow."""
+        """The items that wait, each with whether it comes from the flow."""
         self._consumed = 0
 
     @property
@@ -333,7 +340,7 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
 
     @override
     def accept(self, value: T, /) -> None:
-        """Take a value that is not of the flow."""
+        """Take a value that does not come from the flow."""
         self._add(not_none(value, "accept()"), None)
 
     @override
@@ -386,18 +393,18 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
 def to_agera(
     flow: Publisher[object], *, on_error: Callable[[BaseException], object] | None = None
 ) -> FlowObservable[object]:
-    """A flow, or signals, as an observable of Agera: an update for each item, and for the end.
+    """A flow, or signals, as an observable of Agera: it updates for each item, and for the end.
 
-    It is shared: the flow runs once for all updatables, while there are any. Removing the last one
-    cancels it.
+    The flow is shared: it runs once for all updatables, while there are any. Removing the last
+    updatable cancels the flow.
 
     Demand: everything is requested; updates coalesce. Thread: updatables are called on the loops
     from which they were added.
 
     Args:
         flow: an object with ``subscribe``, or anything else that `flow_core.from_` converts.
-        on_error: called with the error of the flow, which Agera cannot pass on; it is also
-            `failure`.
+        on_error: called with the error of the flow, which Agera cannot pass on; the observable also
+            has the error as `failure`.
 
     Raises:
         IllegalStateError: if this thread has no loop.
@@ -413,14 +420,15 @@ def to_repository(
 ) -> FlowRepository[T]:
     """The newest item of a flow as a repository of Agera.
 
-    It is shared, as by `to_agera`. `from_repository` gets all items of it again, and their end.
+    The flow is shared, as by `to_agera`. `from_repository` makes a flow of the result again, with
+    all items and their end.
 
-    Demand: everything is requested: only the newest item is kept.
+    Demand: everything is requested; only the newest item is kept.
 
     Args:
         flow: an object with ``subscribe``, or anything else that `flow_core.from_` converts.
         initial: the value before the first item.
-        on_error: called with the error of the flow; it is also `failure`.
+        on_error: called with the error of the flow; the repository also has the error as `failure`.
 
     Raises:
         IllegalStateError: if this thread has no loop.
@@ -435,17 +443,17 @@ def to_reservoir(
     prefetch: int = DEFAULT_PREFETCH,
     on_error: Callable[[BaseException], object] | None = None,
 ) -> FlowReservoir[T]:
-    """All items of a flow as a reservoir of Agera: the way without loss.
+    """All items of a flow as a reservoir of Agera, which loses none of them.
 
-    It is shared, as by `to_agera`; each item can be got once.
+    The flow is shared, as by `to_agera`; each item can be taken from the reservoir once.
 
-    Demand: `prefetch` items, less those that wait since an earlier run, and more as they are got.
-    No more of them wait.
+    Demand: `prefetch` items are requested, less those that wait since an earlier run, and more as
+    items are taken. No more than `prefetch` wait.
 
     Args:
         flow: an object with ``subscribe``, or anything else that `flow_core.from_` converts.
         prefetch: how many items wait at most.
-        on_error: called with the error of the flow; it is also `failure`.
+        on_error: called with the error of the flow; the reservoir also has the error as `failure`.
 
     Raises:
         IllegalStateError: if this thread has no loop.
@@ -456,7 +464,7 @@ def to_reservoir(
 
 @final
 class _ProcessorDispatcher(UpdateDispatcher):
-    """Updates pass through a processor, and come out as those of its flow."""
+    """Passes updates through a processor; the items of its flow are the updates that come out."""
 
     __slots__ = ("_observable", "_processor")
 
@@ -478,7 +486,7 @@ def to_update_dispatcher(processor: Processor[Signal, object]) -> UpdateDispatch
     """A processor as a dispatcher of Agera: ``update()`` is ``on_next(UPDATE)``.
 
     Args:
-        processor: may be called from the threads that call ``update``.
+        processor: its ``on_next`` is called on the threads that call ``update``.
 
     Raises:
         IllegalStateError: if this thread has no loop.
@@ -533,6 +541,7 @@ def to_subscriber(
 
     Args:
         updatable: called on the thread of the flow.
-        on_error: called with the error; without it, the dropped-errors hook gets that.
+        on_error: called with the error of the flow; without this function, the dropped-errors hook
+            gets the error.
     """
     return _UpdatableSubscriber(updatable, on_error)

@@ -17,8 +17,8 @@ signals                  Agera ``Observable``          `to_agera`
 signals                  ``Flow[Signal]``              ``observable.flow``
 =======================  ============================  ======================================
 
-`flow_core.from_` knows those that return a flow. An error, an end, or each value, for which Agera
-has no interface, still crosses it where both ends are of this package.
+`flow_core.from_` knows the converters that return a flow. Agera has no interface for an error, for
+an end, or for each single value; these still get through Agera where both ends are of this package.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
         super().__init__()
         self._processor = processor
         self._inbox: deque[tuple[Link[T, R], T | Empty, Subscription | _End | None]] = deque()
-        """What has come: an item, or a connection that begins, ends, or was disposed of."""
+        """The events in order: an item, or a connection that begins, ends, or was disposed of."""
         self._asked: list[int] = []
         """Amounts that were requested, and that the drain has not added up yet."""
         self._refused = False

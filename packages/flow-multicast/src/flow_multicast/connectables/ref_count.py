@@ -59,7 +59,7 @@ class _Run(NamedTuple):
     home: Home | Empty | None = EMPTY
     """The home of the first subscriber."""
     grace: _Grace | None = None
-    """Measures for how long there has been no subscriber."""
+    """The timer that runs while there is no subscriber."""
 
 
 class _Runs(NamedTuple):

@@ -40,7 +40,7 @@ class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @abstractmethod
     def over(self, *, cancelled: bool) -> None:
-        """Called once, when the flow has ended or was cancelled, before the downstream learns it."""
+        """Called once, when the flow has ended or was cancelled, before the downstream ends."""
 
     @property
     @abstractmethod

@@ -374,7 +374,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """The live lines to which items are sent."""
         self._serving: tuple[list[HotSubscription[T]], list[Callable[[T], object]]] = ([], [])
         """The live lines in their order, with some that are not live any more, and the functions of
-        all these. A line that leaves puts a function that does nothing in the place of its own."""
+        all these. A line that leaves replaces its function by one that does nothing."""
         self._conditional = False
         """True if one of these lines is, or was, conditional."""
         self._agreed = NEVER

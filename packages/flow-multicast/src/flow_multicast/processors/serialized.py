@@ -65,7 +65,7 @@ def serialized(
 
 @final
 class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
-    """The front that `serialized` returns."""
+    """See `serialized`, which returns this front."""
 
     __slots__ = (
         "__weakref__",

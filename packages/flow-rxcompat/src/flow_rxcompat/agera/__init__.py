@@ -1,7 +1,8 @@
 """Agera 1.4 in Python names, with its semantics, including its weaknesses.
 
-Updatables learn that something has changed, and then look: values between two looks are lost, and
-there is no interface for errors and ends. `flow_rxcompat.signals` is what it could have been.
+Updatables learn that something has changed, and then read the value: values between two reads are
+lost, and there is no interface for errors and ends. `flow_rxcompat.signals` shows what Agera could
+have been.
 
 The factories are in modules named as in Agera: `observables`, `repositories`, `reservoirs`,
 `functions`, `predicates`, `conditions`, `suppliers`, `receivers`, `mergers`, `binders`.

@@ -40,11 +40,11 @@ class _StaticCondicate:
         self._value = value
 
     def apply(self, value: object, /) -> bool:
-        """Return the answer for any value."""
+        """Return whether this is always true, whatever the value."""
         return self._value
 
     def applies(self) -> bool:
-        """Return the answer."""
+        """Return whether this is always true."""
         return self._value
 
 
@@ -62,11 +62,11 @@ class StaticProducer(Generic[T]):
         return self._value
 
     def apply(self, value: object, /) -> T:
-        """Return the value, whatever it gets."""
+        """Return the value, whatever the argument."""
         return self._value
 
     def merge(self, first: object, second: object, /) -> T:
-        """Return the value, whatever it gets."""
+        """Return the value, whatever the arguments."""
         return self._value
 
 
@@ -76,13 +76,13 @@ FALSE: Final = _StaticCondicate(False)
 
 
 def combined(parts: Iterable[P], default: P, defining: P, compose: Callable[[list[P]], P]) -> P:
-    """Combine `parts`; constants among them are left out, or decide.
+    """Combine `parts`; a constant among them is left out, or decides alone.
 
     Args:
-        parts: conditions, or predicates; the first that is `defining` decides.
+        parts: conditions, or predicates; one that is `defining` decides the result.
         default: the constant that decides nothing.
         defining: the constant that decides.
-        compose: combines those that are left, at least two.
+        compose: combines the parts that are left, at least two.
     """
     left: list[P] = []
     for part in parts:

@@ -9,8 +9,8 @@
 `RConfig`                   when to tell, what to cancel, and ``compile()``
 ==========================  =====================================================================
 
-All states of one description share it: it only goes forward. A state that it has left raises
-IllegalStateError, and so does every one after ``compile()``.
+All states share one description, which only goes forward. A state that is no longer the current one
+raises IllegalStateError, and so does every state after ``compile()``.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Expect(enum.Enum):
 
 @final
 class _Compiler:
-    """One description, with values of any type."""
+    """The description that all states share, with values of any type."""
 
     __slots__ = (
         "_case",
@@ -212,7 +212,7 @@ class _Compiler:
 
 
 class _State:
-    """A step of a description. `repository_with_initial_value` returns the first, each the next.
+    """A step of a description: `repository_with_initial_value` gives the first, each the next.
 
     Args:
         compiler: the description so far.
@@ -233,7 +233,7 @@ class REventSource(_State, Generic[V, S]):
     __slots__ = ()
 
     def observe(self, *observables: Observable) -> RFrequency[V, S]:
-        """Begin a flow with their updates; none is allowed, too."""
+        """Begin a flow with each update of these observables; there may be none."""
         self._compiler.observe(observables)
         return RFrequency(self._compiler)
 
@@ -245,19 +245,19 @@ class RFrequency(REventSource[V, S]):
     __slots__ = ()
 
     def on_updates_per(self, millis: int) -> RFlow[V, S]:
-        """At most once in `millis` milliseconds; less than 0 is 0."""
+        """Begin a flow at most once in `millis` milliseconds; less than 0 counts as 0."""
         self._compiler.on_updates_per(millis)
         return RFlow(self._compiler)
 
     def on_updates_per_loop(self) -> RFlow[V, S]:
-        """At most once in a turn of the loop."""
+        """Begin a flow at most once in a turn of the loop."""
         return self.on_updates_per(0)
 
 
 class RTermination(_State, Generic[V, Failed, Next_co]):
     """The treatment of a failed check or attempt.
 
-    `Failed` is the type of what failed: the checked value, or the failure.
+    `Failed` is the type of what failed: the checked value, or the failure of the attempt.
 
     Args:
         compiler: the description so far.
@@ -277,9 +277,9 @@ class RTermination(_State, Generic[V, Failed, Next_co]):
         return state
 
     def or_end(self, function: FunctionLike[Failed, V], /) -> Next_co:
-        """End the flow with the result of `function` for it.
+        """End the flow with the result of `function` for what failed.
 
-        That is an update, if it is different.
+        Updatables are updated if the result differs from the present value.
         """
         self._compiler.terminate(not_none(function, "or_end()"))
         state: Next_co = self._next(self._compiler)
@@ -307,14 +307,17 @@ class RTerminationOrContinue(
         self._continued = continued
 
     def or_continue(self) -> Continued_co:
-        """After a failure, continue with it as the value; after a success, end with its value."""
+        """After a failure, continue with the failure as the value; after a success, end the flow.
+
+        The value of the success is the new value of the repository then.
+        """
         self._compiler.or_continue()
         state: Continued_co = self._continued(self._compiler)
         return state
 
 
 class RSyncFlow(_State, Generic[V, P]):
-    """The directives that run within ``get()``. `P` is the type of the value so far."""
+    """The directives that may run within ``get()``. `P` is the type of the value so far."""
 
     __slots__ = ()
 
@@ -326,26 +329,26 @@ class RSyncFlow(_State, Generic[V, P]):
     def merge_in(
         self, supplier: SupplierLike[A], merger: MergerLike[P, A, C], /
     ) -> RSyncFlow[V, C]:
-        """Continue with the result of `merger` for the value and that of `supplier`."""
+        """Continue with the result of `merger` for the value so far and that of `supplier`."""
         self._compiler.add(MergeIn(called(supplier, "get"), called(merger, "merge")))
         return RSyncFlow(self._compiler)
 
     def transform(self, function: FunctionLike[P, C], /) -> RSyncFlow[V, C]:
-        """Continue with the result of `function` for the value."""
+        """Continue with the result of `function` for the value so far."""
         self._compiler.add(Transform(called(function, "apply")))
         return RSyncFlow(self._compiler)
 
     def attempt_get_from(
         self, supplier: SupplierLike[Result[C]], /
     ) -> RTermination[V, BaseException, RSyncFlow[V, C]]:
-        """As `get_from`, with a result: continue with its value, or handle its failure."""
+        """Do as `get_from`, with a `Result`: continue with its value, or handle its failure."""
         self._compiler.add(GetFrom(called(supplier, "get")), _Expect.TERMINATE_THEN_FLOW)
         return RTermination(self._compiler, RSyncFlow)
 
     def attempt_merge_in(
         self, supplier: SupplierLike[A], merger: MergerLike[P, A, Result[C]], /
     ) -> RTermination[V, BaseException, RSyncFlow[V, C]]:
-        """As `merge_in`, with a result: continue with its value, or handle its failure."""
+        """Do as `merge_in`, with a `Result`: continue with its value, or handle its failure."""
         self._compiler.add(
             MergeIn(called(supplier, "get"), called(merger, "merge")), _Expect.TERMINATE_THEN_FLOW
         )
@@ -354,7 +357,7 @@ class RSyncFlow(_State, Generic[V, P]):
     def attempt_transform(
         self, function: FunctionLike[P, Result[C]], /
     ) -> RTermination[V, BaseException, RSyncFlow[V, C]]:
-        """As `transform`, with a result: continue with its value, or handle its failure."""
+        """Do as `transform`, with a `Result`: continue with its value, or handle its failure."""
         self._compiler.add(Transform(called(function, "apply")), _Expect.TERMINATE_THEN_FLOW)
         return RTermination(self._compiler, RSyncFlow)
 
@@ -369,7 +372,7 @@ class RSyncFlow(_State, Generic[V, P]):
     def check(
         self, function: Any, predicate: Any = EMPTY, /
     ) -> RTermination[V, Any, RSyncFlow[V, P]]:  # Any: see the overloads
-        """Continue if a predicate holds for the value, or for the result of a function for it.
+        """Continue if a predicate holds for the value, or for a function's result for it.
 
         The function that ends the flow gets the value that the predicate got.
         """
@@ -389,14 +392,14 @@ class RSyncFlow(_State, Generic[V, P]):
     def then_attempt_get_from(
         self, supplier: SupplierLike[Result[V]], /
     ) -> RTerminationOrContinue[V, BaseException, RConfig[V], RSyncFlow[V, BaseException]]:
-        """As `attempt_get_from`; its value is the new one."""
+        """Do as `attempt_get_from`; the value of a success is the new value of the repository."""
         self._compiler.add(GetFrom(called(supplier, "get")), _Expect.TERMINATE_THEN_END)
         return RTerminationOrContinue(self._compiler, RConfig, RSyncFlow)
 
     def then_attempt_merge_in(
         self, supplier: SupplierLike[A], merger: MergerLike[P, A, Result[V]], /
     ) -> RTerminationOrContinue[V, BaseException, RConfig[V], RSyncFlow[V, BaseException]]:
-        """As `attempt_merge_in`; its value is the new one."""
+        """Do as `attempt_merge_in`; the value of a success is the new value of the repository."""
         self._compiler.add(
             MergeIn(called(supplier, "get"), called(merger, "merge")), _Expect.TERMINATE_THEN_END
         )
@@ -405,7 +408,7 @@ class RSyncFlow(_State, Generic[V, P]):
     def then_attempt_transform(
         self, function: FunctionLike[P, Result[V]], /
     ) -> RTerminationOrContinue[V, BaseException, RConfig[V], RSyncFlow[V, BaseException]]:
-        """As `attempt_transform`; its value is the new one."""
+        """Do as `attempt_transform`; the value of a success is the new value of the repository."""
         self._compiler.add(Transform(called(function, "apply")), _Expect.TERMINATE_THEN_END)
         return RTerminationOrContinue(self._compiler, RConfig, RSyncFlow)
 
@@ -525,10 +528,10 @@ class RFlow(RSyncFlow[V, P]):
         return RTerminationOrContinue(self._compiler, RConfig, RFlow)
 
     def go_to(self, executor: Executor, /) -> RFlow[V, P]:
-        """Go on in `executor`; what follows runs in one call there, up to the next ``go_to``.
+        """Go on in `executor`; the steps up to the next ``go_to`` run there in one call.
 
         Args:
-            executor: a pool, or a callable that has a task run.
+            executor: a pool, or a callable that gets a task to run.
         """
         self._compiler.add(GoTo(executor))
         return RFlow(self._compiler)
@@ -548,7 +551,7 @@ class RConfig(_State, Generic[V]):
     def notify_if(self, checker: MergerLike[V, V, bool], /) -> RConfig[V]:
         """Announce a new value if `checker` returns true for the old and the new one.
 
-        Without it: if they are not equal.
+        Without a checker, a new value is announced if it does not equal the old one.
         """
         self._compiler.notify_if(checker)
         return self
@@ -559,7 +562,7 @@ class RConfig(_State, Generic[V]):
         return self
 
     def on_concurrent_update(self, config: RepositoryConfig, /) -> RConfig[V]:
-        """Set what happens to a running flow when there is an update."""
+        """Set what happens to a running flow when there is another update."""
         self._compiler.on_concurrent_update(config)
         return self
 
@@ -573,15 +576,17 @@ class RConfig(_State, Generic[V]):
         """Make the repository.
 
         Raises:
-            IllegalStateError: if this thread runs no loop, or it was made already.
+            IllegalStateError: if this thread runs no loop, or the repository was made already.
         """
         return self._compiler.compile()
 
     def compile_into_repository_with_initial_value(self, value: W, /) -> RFrequency[W, V]:
-        """Make the repository, and describe another one that observes it and begins with its value.
+        """Make the repository, and describe a second one, which observes it.
+
+        A flow of the second repository begins with the value of the first one.
 
         Args:
-            value: the initial value of the other one.
+            value: the initial value of the second repository.
         """
         self._compiler.compile_into(value)
         return RFrequency(self._compiler)

@@ -43,7 +43,7 @@ _Call = Callable[..., Any]  # Any: the builder's types say which directives fit 
 
 
 class _Running(threading.local):
-    """The interruption of the flow that this thread runs, or None."""
+    """The flag by which the flow that this thread runs is interrupted; None without a flow."""
 
     def __init__(self) -> None:
         self.interruption: threading.Event | None = None
@@ -83,12 +83,12 @@ class Directive:
 
     @abstractmethod
     def run(self, flow: CompiledRepository[Any]) -> bool:  # Any: see _Call
-        """Run it; return whether the flow continues with the next one."""
+        """Run this step; return whether the flow continues with the next one."""
 
 
 @final
 class GetFrom(Directive):
-    """Replaces the value by the supplier's."""
+    """Replaces the value by that of a supplier."""
 
     __slots__ = ("_get",)
 
@@ -103,7 +103,7 @@ class GetFrom(Directive):
 
 @final
 class MergeIn(Directive):
-    """Merges the value with the supplier's."""
+    """Merges the value with that of a supplier."""
 
     __slots__ = ("_get", "_merge")
 
@@ -172,7 +172,7 @@ class GoLazy(Directive):
 
     @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """Let the flow do it, under its lock."""
+        """Let the flow announce the update, under its lock."""
         return False
 
 
@@ -193,7 +193,7 @@ class SendTo(Directive):
 
 @final
 class BindWith(Directive):
-    """Passes the value and the supplier's to a binder."""
+    """Passes the value and that of a supplier to a binder."""
 
     __slots__ = ("_bind", "_get")
 
@@ -258,8 +258,8 @@ class End(Directive):
 class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
     """A repository whose value a flow of directives computes, while it is active.
 
-    A flow begins on the loop that made this: when it is activated, and with updates of its event
-    source. An error of a directive propagates in the thread that runs it, and the repository stays
+    A flow begins on the loop that made this: when it is activated, and when its event source
+    updates. An error of a directive propagates in the thread that runs it, and the repository stays
     RUNNING: it never starts a flow again. Agera does so, too (G8).
     """
 
@@ -310,14 +310,14 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
 
     @property
     def state(self) -> RunState:
-        """Its state."""
+        """The state of the repository."""
         return self._state
 
     # -- beginning and cancelling, on the loop
 
     @override
     def observable_activated(self) -> None:
-        """Listen, and begin a flow."""
+        """Listen to the event source, and begin a flow."""
         self._event_source.add_updatable(self)
         self._maybe_start()
 
@@ -384,7 +384,7 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
             self._handler.send(Message.MAYBE_START_FLOW, self, self._maybe_start)
 
     def _replaced(self, value: Any) -> Any:
-        """Return what is discarded when `value` replaces the intermediate one; or None."""
+        """Return the intermediate value that `value` replaces, if it is discarded, or None."""
         discarded = self.intermediate
         if discarded is value:
             return None
@@ -415,7 +415,7 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
             index += 1
 
     def resume(self) -> None:
-        """Continue after a ``go_to``: called by its executor."""
+        """Continue after a ``go_to``; its executor calls this."""
         with self._state_lock:
             index, self._resume_at = self._resume_at, -1
             check_state(

@@ -1,4 +1,7 @@
-"""Conditions, and their combinations. Constants are recognised, and make others unnecessary."""
+"""Conditions, and their combinations.
+
+Constants are recognised, and may decide a combination alone.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +105,10 @@ def _condition(condition: ConditionLike) -> Condition:
 
 
 def not_(condition: ConditionLike) -> Condition:
-    """Return a condition that applies when `condition` does not; a double negation is undone."""
+    """Return a condition that applies when `condition` does not.
+
+    Two negations cancel each other.
+    """
     if isinstance(condition, _Negated):
         return condition.condition
     if condition is TRUE:
@@ -115,7 +121,7 @@ def not_(condition: ConditionLike) -> Condition:
 def any(*conditions: ConditionLike) -> Condition:
     """Return a condition that applies when one of `conditions` does, checked in order.
 
-    Without conditions it never applies.
+    Without `conditions`, it never applies.
     """
     return _composite(conditions, FALSE, TRUE)
 
@@ -123,7 +129,7 @@ def any(*conditions: ConditionLike) -> Condition:
 def all(*conditions: ConditionLike) -> Condition:
     """Return a condition that applies when each of `conditions` does, checked in order.
 
-    Without conditions it always applies.
+    Without `conditions`, it always applies.
     """
     return _composite(conditions, TRUE, FALSE)
 
@@ -140,9 +146,9 @@ def _composite(
 
 
 def predicate_as_condition(predicate: PredicateLike[T], supplier: SupplierLike[T]) -> Condition:
-    """Return a condition: does `predicate` hold for the value of `supplier`?
+    """Return a condition that applies when `predicate` holds for the value of `supplier`.
 
-    A constant predicate does not call `supplier`.
+    With a constant predicate, `supplier` is not called.
     """
     if predicate is TRUE:
         return TRUE

@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 
 class IllegalStateError(FlowError, RuntimeError):
-    """A call in a state, or on a thread, where it is not allowed."""
+    """A call came in a state, or on a thread, where it is not allowed."""
 
 
 class FailedResultError(IllegalStateError):
-    """`Result.get` of a failed result; the cause is the failure."""
+    """`Result.get` was called for a failed result; the cause is its failure."""
 
 
 class AttemptFailedError(FlowError):
-    """The failure of a result without a given one."""
+    """The failure of a result for which no failure was given."""
 
 
 class AbsentValueError(FlowError, LookupError):
@@ -48,7 +48,7 @@ def not_none(value: T | None, what: str) -> T:
         what: the call, for the message.
 
     Raises:
-        NoneItemError: if the argument is None.
+        NoneItemError: if `value` is None.
     """
     if value is None:
         raise NoneItemError(f"{what}: None is not a value; Result.absent() says that it is missing")

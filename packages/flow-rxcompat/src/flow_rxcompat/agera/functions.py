@@ -1,7 +1,8 @@
-"""Functions, and their composition of steps.
+"""Functions, and how to compose them of steps.
 
 `function_from` and `function_from_list_of` begin a description; each step returns a new one, so a
-description may be continued in several ways. The method that begins with ``then_`` ends it.
+description may be continued in several ways. A method whose name begins with ``then_`` ends the
+description.
 """
 
 from __future__ import annotations
@@ -97,22 +98,25 @@ _RESULT_LIST_AS_LIST: Final[Function[Any, Any]] = _Applied(_list_as_list)
 
 
 def failed_result() -> Function[BaseException, Result[Any]]:  # Any: there is no value
-    """Return a function that returns a result failed with its argument."""
+    """Return a function that returns a failed result, with its argument as the failure."""
     return _FAILED_RESULT
 
 
 def result_as_list() -> Function[Result[T], list[T]]:
-    """Return a function that returns a list of the value, or an empty one."""
+    """Return a function that turns a result into a list.
+
+    The list has the value as its only item, or no items if the result has no value.
+    """
     return _RESULT_AS_LIST
 
 
 def item_as_list() -> Function[T, list[T]]:
-    """Return a function that returns a list of its argument."""
+    """Return a function that returns a list with its argument as the only item."""
     return _ITEM_AS_LIST
 
 
 def result_list_as_list() -> Function[Result[list[T]], list[T]]:
-    """Return a function that returns the list in a result, or an empty one."""
+    """Return a function that returns the list in a result, or an empty list if there is none."""
     return _RESULT_LIST_AS_LIST
 
 
@@ -148,7 +152,7 @@ def _sort(comparator: Callable[[Any, Any], int]) -> _Step:
 
 
 class _Steps(Generic[P, F]):
-    """The base of `FItem` and `FList`: the steps so far."""
+    """The base of `FItem` and `FList`: they hold the steps so far."""
 
     __slots__ = ("_steps",)
 
@@ -245,10 +249,11 @@ class FList(_Steps[P, F]):
         return self._function(_limit(limit))
 
     def sort(self, comparator: Callable[[P, P], int], /) -> FList[P, F]:
-        """Sort the items; equal ones keep their order.
+        """Sort the items; equal items keep their order.
 
         Args:
-            comparator: returns less than 0, 0 or more for two items.
+            comparator: called with two items; returns a number below 0 if the first one comes
+                first, above 0 if the second one does, and 0 if they are equal.
         """
         return FList(self._with(_sort(comparator)))
 

@@ -30,7 +30,7 @@ class Message(enum.Enum):
 
 @final
 class IdentityMultimap(Generic[K, V]):
-    """Several values per key, both compared by identity. Without a lock."""
+    """Several values per key, both compared by identity. It takes no lock."""
 
     __slots__ = ("_pairs",)
 
@@ -84,10 +84,10 @@ class _Sent:
 
 @final
 class WorkerHandler:
-    """Sends messages to one loop, and takes them back.
+    """Sends messages to one loop, and takes back those that are not needed any more.
 
-    There is one for each loop, as long as an observable uses it. It also calls an updatable once if
-    several observables update it in one turn.
+    Each loop has one handler, as long as an observable uses it. If several observables update an
+    updatable in one turn, the handler calls it once.
     """
 
     __slots__ = ("__weakref__", "_lock", "_pending", "_scheduled", "loop")
@@ -105,12 +105,12 @@ class WorkerHandler:
         action: Callable[[], object],
         delay_s: float = 0.0,
     ) -> None:
-        """Run `action` in a later turn, unless the message is removed before.
+        """Run `action` in a later turn, unless the message is removed first.
 
         Args:
             message: the kind of the message.
-            target: the object that it is about.
-            action: called then.
+            target: the object that the message is about.
+            action: called in that turn.
             delay_s: the least delay, in seconds.
         """
         sent = _Sent(self, message, target, action)
@@ -119,12 +119,12 @@ class WorkerHandler:
         self.loop.post(sent, delay_s)
 
     def has(self, message: Message, target: object) -> bool:
-        """Return whether such a message is on its way."""
+        """Return whether a message of this kind about `target` is on its way."""
         with self._lock:
             return (message, id(target)) in self._pending
 
     def remove(self, message: Message, target: object) -> None:
-        """Take such messages back."""
+        """Take back the messages of this kind about `target`."""
         with self._lock:
             self._pending.pop((message, id(target)), None)
 
@@ -141,7 +141,7 @@ class WorkerHandler:
             return True
 
     def update(self, updatable: UpdatableLike, token: object) -> None:
-        """Call `updatable` in a later turn, once for any number of tokens."""
+        """Call `updatable` in a later turn, once for any number of tokens that come until then."""
         with self._lock:
             first = self._scheduled.add(updatable, token)
         if first:
@@ -169,7 +169,7 @@ def worker_handler(action: str = "created") -> WorkerHandler:
     """Return the handler of the current loop.
 
     Raises:
-        IllegalStateError: if there is no loop; it says what was tried.
+        IllegalStateError: if there is no loop; the message says which action needs one.
     """
     loop = loop_needed(action)
     with _handlers_lock:

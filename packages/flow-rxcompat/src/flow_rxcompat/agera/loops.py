@@ -1,4 +1,4 @@
-"""Loops: they deliver updates, one message after the other (the Looper of Android).
+"""Loops: they deliver updates, one message after the other (as a Looper of Android does).
 
 A thread has a loop if it is the thread of a running asyncio loop, of a `ThreadLoop`, or within
 ``with TestLoop():``. Observables belong to the loop on which they are made.
@@ -40,7 +40,7 @@ TAKEN_BACK: Final = object()
 
 
 class _Current(threading.local):
-    """The loops of this thread, the innermost last."""
+    """The loops that this thread is in, the innermost last."""
 
     def __init__(self) -> None:
         self.loops: list[Loop] = []
@@ -56,7 +56,7 @@ class Loop:
 
     @abstractmethod
     def post(self, task: _Task, delay_s: float = 0.0) -> None:
-        """Run `task` in a later turn. Callable from any thread.
+        """Run `task` in a later turn. Any thread may call this.
 
         Args:
             task: called without arguments, on the loop's thread.
@@ -69,7 +69,7 @@ class Loop:
 
     @property
     def is_current(self) -> bool:
-        """Return whether the calling thread is in this loop."""
+        """Return whether the calling thread is just running this loop."""
         return current_loop() is self
 
 
@@ -89,10 +89,10 @@ def loop_needed(action: str) -> Loop:
     """Return the loop of this thread.
 
     Args:
-        action: the action that needs one, for the message: created, added, removed.
+        action: the action that needs a loop, for the message: created, added, removed.
 
     Raises:
-        IllegalStateError: if there is none.
+        IllegalStateError: if there is no loop.
     """
     loop = current_loop()
     if loop is None:
@@ -115,7 +115,8 @@ class AsyncioLoop(Loop):
     _known: ClassVar[
         weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[AsyncioLoop]]
     ] = weakref.WeakKeyDictionary()
-    """Weak both ways: an observable keeps its loop, and nothing else does."""
+    """The loop for each event loop. Both references are weak: an observable keeps its loop, and
+    nothing else does."""
     _lock: ClassVar = Lock()
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -123,7 +124,7 @@ class AsyncioLoop(Loop):
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> AsyncioLoop:
-        """Return the one that stands for `loop`."""
+        """Return the `AsyncioLoop` that stands for `loop`."""
         with cls._lock:
             known = cls._known.get(loop)
             made = None if known is None else known()
@@ -150,7 +151,10 @@ class AsyncioLoop(Loop):
 
 
 class _Queue:
-    """Tasks in the order in which they are due; then first come, first served. Without a lock."""
+    """Tasks in the order in which they are due, and then in which they came.
+
+    It takes no lock.
+    """
 
     __slots__ = ("_heap", "_numbers")
 
@@ -175,7 +179,7 @@ class _Queue:
 
 @final
 class TestLoop(Loop):
-    """A loop that a test runs by its calls, in the thread of these.
+    """A loop that a test runs by calls, in the thread that makes them.
 
     >>> from flow_rxcompat.agera import TestLoop, repositories
     >>> with TestLoop() as loop:
@@ -186,8 +190,8 @@ class TestLoop(Loop):
     ...     loop.drain()
     2
 
-    Several may be used in one thread: the innermost ``with`` is the current one, and one that is
-    drained is current meanwhile. Time stands still except for `advance_by`.
+    Several may be used in one thread: the current one is that of the innermost ``with``; a loop
+    that is drained is current meanwhile. Time stands still, and only `advance_by` lets it pass.
     """
 
     __test__: ClassVar[bool] = False
@@ -201,7 +205,7 @@ class TestLoop(Loop):
 
     @override
     def post(self, task: _Task, delay_s: float = 0.0) -> None:
-        """Keep `task`; nothing runs before `drain` or `advance_by`."""
+        """Keep `task`; it runs only in a later `turn`, `drain` or `advance_by`."""
         with self._lock:
             self._queue.push(self._now + max(0.0, delay_s), task)
 
@@ -235,7 +239,7 @@ class TestLoop(Loop):
         """Run the messages that are due, and those that they post, until none is due.
 
         Raises:
-            BaseException: an error of a message; those after it stay for the next call.
+            BaseException: an error of a message; the messages after it stay for the next call.
         """
         while self.turn():
             pass
@@ -303,11 +307,11 @@ class ThreadLoop(Loop):
         return time.monotonic()
 
     def call(self, function: Callable[[], object]) -> object:
-        """Run `function` on the loop, and wait for its result.
+        """Run `function` on the loop, wait for its result, and return it.
 
         Raises:
             BaseException: an error of the function.
-            IllegalStateError: if the loop has stopped, or this is its own thread.
+            IllegalStateError: if the loop has stopped, or this is called on the loop's own thread.
         """
         if threading.current_thread() is self._thread:
             raise IllegalStateError("ThreadLoop.call() waits for the loop, and this is its thread")
@@ -332,7 +336,7 @@ class ThreadLoop(Loop):
         return returned
 
     def stop(self) -> None:
-        """End the loop, after what is due now, and wait for that. Idempotent."""
+        """Run what is due now, end the loop, and wait for that. Calling this twice is harmless."""
         with self._changed:
             self._stopped = True
             self._changed.notify()

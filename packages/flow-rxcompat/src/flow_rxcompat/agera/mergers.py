@@ -29,5 +29,5 @@ _OBJECTS_UNEQUAL: Final = _ObjectsUnequal()
 
 
 def objects_unequal() -> Merger[object, object, bool]:
-    """Return a merger that says whether the first value is not equal to the second one."""
+    """Return a merger that returns whether its two values are not equal."""
     return _OBJECTS_UNEQUAL

@@ -46,16 +46,17 @@ class BaseObservable(Observable):
     ...     loop.drain()
     ding
 
-    It is active while there is an updatable. The first one activates it: at once if it is added
-    from the loop that made this, else by a message to that loop. The last removal sends a message;
-    one that is added before it arrives takes it back.
+    An observable is active while it has an updatable. The first updatable activates it: at once if
+    it is added from the loop that made this, else by a message to that loop. The last removal sends
+    a message that deactivates it; an updatable that is added before the message arrives takes it
+    back.
 
     Args:
-        shortest_update_window_ms: the least number of milliseconds between two updates; 0 for the
-            loop's pace.
+        shortest_update_window_ms: the least number of milliseconds between two updates; 0 for one
+            update in each turn of the loop.
 
     Raises:
-        IllegalStateError: if the thread that makes it has no loop.
+        IllegalStateError: if the thread that makes the observable has no loop.
     """
 
     __slots__ = (
@@ -75,13 +76,13 @@ class BaseObservable(Observable):
         self._lock = Lock()
         self._updatables: dict[int, tuple[UpdatableLike, WorkerHandler]] = {}
         self._activations = 0
-        """The number of activations, and of messages on their way that will activate it."""
+        """The number of activations, and of messages on their way that will activate this."""
         self._last_update_s = -math.inf
         self._pending_update = False
 
     @property
     def loop(self) -> Loop:
-        """The loop that made this."""
+        """The loop on which this was made."""
         return self._handler.loop
 
     @property
@@ -131,7 +132,7 @@ class BaseObservable(Observable):
                 self._pending_update = False
 
     def dispatch_update(self) -> None:
-        """Update all updatables, once, in a later turn. Callable from any thread."""
+        """Update all updatables, once, in a later turn. Any thread may call this."""
         with self._lock:
             if not self._pending_update:
                 self._pending_update = True
@@ -153,12 +154,15 @@ class BaseObservable(Observable):
                 handler.update(updatable, self)
 
     def observable_activated(self) -> None:
-        """Called when there is an updatable, on the loop that made this. For subclasses."""
+        """Called when there is a first updatable, on the loop that made this.
+
+        A subclass overrides it.
+        """
 
     def observable_deactivated(self) -> None:
         """Called when there is no updatable any more, on the loop that made this.
 
-        For subclasses.
+        A subclass overrides it.
         """
 
 
@@ -237,9 +241,11 @@ def _composite(window_ms: int, observables: tuple[Observable, ...]) -> BaseObser
 
 
 def composite_observable(*observables: Observable) -> BaseObservable:
-    """Return an observable of the updates of all `observables`; those in one turn are one.
+    """Return an observable of the updates of all `observables`.
 
-    Composites among them are replaced by their parts, and duplicates are left out.
+    Those that come in one turn are merged.
+
+    Composite observables among them are replaced by their parts, and duplicates are left out.
 
     Raises:
         IllegalStateError: if this thread has no loop.
@@ -263,7 +269,7 @@ def per_millisecond_observable(
 
     Args:
         shortest_update_window_ms: the window, in milliseconds.
-        observables: the observables with the updates.
+        observables: the observables whose updates pass.
 
     Raises:
         IllegalStateError: if this thread has no loop.
@@ -284,7 +290,8 @@ def update_dispatcher(activation_handler: ActivationHandler | None = None) -> Up
     """Return an observable whose `update` updates its updatables; callable from any thread.
 
     Args:
-        activation_handler: called for the first updatable, and when the last one has left.
+        activation_handler: called when the first updatable has come, and when the last one has
+            left.
 
     Raises:
         IllegalStateError: if this thread has no loop.

@@ -1,4 +1,7 @@
-"""Predicates, and their combinations. Constants are recognised, and make others unnecessary."""
+"""Predicates, and their combinations.
+
+Constants are recognised, and may decide a combination alone.
+"""
 
 from __future__ import annotations
 
@@ -142,12 +145,12 @@ def instance_of(type_: type) -> Predicate[object]:
 
 
 def empty_string() -> Predicate[Sized]:
-    """Return a predicate that holds for an empty text."""
+    """Return a predicate that holds for an empty text or container."""
     return _EMPTY_STRING
 
 
 def condition_as_predicate(condition: ConditionLike) -> Predicate[object]:
-    """Return a predicate that holds, whatever the value, when `condition` applies."""
+    """Return a predicate that holds when `condition` applies, whatever the value."""
     if condition is TRUE:
         return TRUE
     if condition is FALSE:
@@ -156,7 +159,7 @@ def condition_as_predicate(condition: ConditionLike) -> Predicate[object]:
 
 
 def not_(predicate: PredicateLike[T]) -> Predicate[T]:
-    """Return a predicate that holds when `predicate` does not; a double negation is undone."""
+    """Return a predicate that holds when `predicate` does not; two negations cancel each other."""
     if isinstance(predicate, _NegatedPredicate):
         return predicate.predicate
     if predicate is TRUE:
@@ -169,7 +172,7 @@ def not_(predicate: PredicateLike[T]) -> Predicate[T]:
 def any(*predicates: PredicateLike[T]) -> Predicate[T]:
     """Return a predicate that holds when one of `predicates` does, checked in order.
 
-    Never without one.
+    Without `predicates`, it never holds.
     """
     return _composite([_predicate(each) for each in predicates], FALSE, TRUE, defines=True)
 
@@ -177,7 +180,7 @@ def any(*predicates: PredicateLike[T]) -> Predicate[T]:
 def all(*predicates: PredicateLike[T]) -> Predicate[T]:
     """Return a predicate that holds when each of `predicates` does, checked in order.
 
-    Always without one.
+    Without `predicates`, it always holds.
     """
     return _composite([_predicate(each) for each in predicates], TRUE, FALSE, defines=False)
 

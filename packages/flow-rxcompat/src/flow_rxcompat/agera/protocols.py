@@ -1,4 +1,7 @@
-"""The interfaces of Agera. Each has one method; where one is taken, a plain function does, too."""
+"""The interfaces of Agera.
+
+Each has one method; wherever one is expected, a plain function will do, too.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ class Updatable(Protocol):
 
     @abstractmethod
     def update(self) -> object:
-        """Handle a change. Called on the loop from which this was added."""
+        """Handle a change. It is called on the loop from which the updatable was added."""
 
 
 class Supplier(Protocol[T_co]):
@@ -90,7 +93,7 @@ class Merger(Protocol[T_contra, U_contra, R_co]):
 
     @abstractmethod
     def merge(self, first: T_contra, second: U_contra, /) -> R_co:
-        """Return the result for both; none of them is None."""
+        """Return the result for both values. None of the three is None."""
 
 
 class Binder(Protocol[T_contra, U_contra]):
@@ -100,7 +103,7 @@ class Binder(Protocol[T_contra, U_contra]):
 
     @abstractmethod
     def bind(self, first: T_contra, second: U_contra, /) -> object:
-        """Take both, which are not None."""
+        """Take both values, which are not None."""
 
 
 class Predicate(Protocol[T_contra]):
@@ -110,7 +113,7 @@ class Predicate(Protocol[T_contra]):
 
     @abstractmethod
     def apply(self, value: T_contra, /) -> bool:
-        """Return whether it holds for `value`."""
+        """Return whether the predicate holds for `value`."""
 
 
 class Condition(Protocol):
@@ -120,7 +123,7 @@ class Condition(Protocol):
 
     @abstractmethod
     def applies(self) -> bool:
-        """Return whether it applies now."""
+        """Return whether the condition applies now."""
 
 
 UpdatableLike: TypeAlias = Updatable | Callable[[], object]
@@ -137,8 +140,8 @@ ConditionLike: TypeAlias = Condition | Callable[[], bool]
 class Observable(Protocol):
     """Announces changes to updatables, which are compared by identity, not equality.
 
-    A lambda that is written twice is two objects, and so is a bound method that is looked up twice:
-    keep what you add in order to remove it.
+    A lambda that is written twice is two objects, and so is a bound method that is looked up twice.
+    So keep the object that you add: you need it to remove it.
     """
 
     __slots__ = ()
@@ -148,8 +151,8 @@ class Observable(Protocol):
         """Announce changes to `updatable` from now on.
 
         Raises:
-            IllegalStateError: if it was added already, or this thread has no loop.
-            NoneItemError: if the argument is None.
+            IllegalStateError: if `updatable` was added already, or this thread has no loop.
+            NoneItemError: if `updatable` is None.
         """
 
     @abstractmethod
@@ -157,8 +160,8 @@ class Observable(Protocol):
         """Announce no more changes to `updatable`.
 
         Raises:
-            IllegalStateError: if it is not there, or this thread has no loop.
-            NoneItemError: if the argument is None.
+            IllegalStateError: if `updatable` was not added, or this thread has no loop.
+            NoneItemError: if `updatable` is None.
         """
 
 
@@ -176,11 +179,11 @@ class ActivationHandler(Protocol):
 
     @abstractmethod
     def observable_activated(self, caller: UpdateDispatcher, /) -> object:
-        """Handle the first updatable. Called on the loop that made `caller`."""
+        """Handle the first updatable. It is called on the loop that made `caller`."""
 
     @abstractmethod
     def observable_deactivated(self, caller: UpdateDispatcher, /) -> object:
-        """Handle the loss of the last updatable. Called on the loop that made `caller`."""
+        """Handle the loss of the last updatable. It is called on the loop that made `caller`."""
 
 
 @runtime_checkable
@@ -198,15 +201,15 @@ class MutableRepository(Repository[T], Receiver[T], Protocol[T]):
 
 
 _PLAIN: Final = (FunctionType, BuiltinFunctionType, MethodType, type)
-"""Types that are called directly, whatever attributes they have."""
+"""Types whose objects are called directly, whatever attributes they have."""
 
 
 def called(value: object, method: str) -> Callable[..., Any]:  # Any: as the interface says
-    """Return the function to call for an implementation of an interface: its `method`, or itself.
+    """Return the function to call for `value`: its `method`, or `value` itself.
 
     Raises:
-        NoneItemError: if the argument is None.
-        TypeError: if it is neither.
+        NoneItemError: if `value` is None.
+        TypeError: if `value` is neither an implementation nor a function.
     """
     if value is None:
         raise NoneItemError(f"None was given where something with {method}() is needed")

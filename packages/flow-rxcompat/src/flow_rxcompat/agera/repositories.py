@@ -1,4 +1,4 @@
-"""Repositories with values from outside."""
+"""Repositories whose values come from outside."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 class _SimpleRepository(BaseObservable, MutableRepository[T]):
     """Holds the value that it has accepted last.
 
-    `taps` get each accepted value, in the accepting thread, for which Agera has no interface.
+    `taps` get each accepted value, in the thread that accepts it; Agera has no interface for this.
     """
 
     __slots__ = ("_taps", "_value", "_value_lock")
@@ -52,7 +52,7 @@ class _SimpleRepository(BaseObservable, MutableRepository[T]):
         self.dispatch_update()
 
     def tap(self, tap: Tap[T], *, current: bool) -> None:
-        """Pass each value to `tap` from now on, and the present one if `current`."""
+        """Pass each value to `tap` from now on, and the present value first if `current`."""
         with self._value_lock:
             self._taps = (*self._taps, tap)
             if current:
@@ -70,19 +70,19 @@ def repository(value: T) -> Repository[T]:
 
     Raises:
         IllegalStateError: if this thread has no loop.
-        NoneItemError: if the argument is None.
+        NoneItemError: if `value` is None.
     """
     return _SimpleRepository(value)
 
 
 def mutable_repository(value: T) -> MutableRepository[T]:
-    """Return a repository that has `value`, until it accepts another.
+    """Return a repository that has `value` until it accepts another value.
 
-    An unequal value is an update.
+    A value that does not equal the present one is an update.
 
     Raises:
         IllegalStateError: if this thread has no loop.
-        NoneItemError: if the argument is None.
+        NoneItemError: if `value` is None.
     """
     return _SimpleRepository(value)
 
@@ -107,6 +107,6 @@ def repository_with_initial_value(value: T) -> REventSource[T, T]:
 
     Raises:
         IllegalStateError: if this thread has no loop.
-        NoneItemError: if the argument is None.
+        NoneItemError: if `value` is None.
     """
     return compiling(value)

@@ -1,4 +1,4 @@
-"""Reservoirs: queues that announce when there is something to get."""
+"""Reservoirs: queues that announce when there is a value to get."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Reservoir(Receiver[T], Repository[Result[T]], Protocol[T]):
-    """A queue of values; each can be got once."""
+    """A queue of values; each of them can be taken once."""
 
     __slots__ = ()
 
 
 class Queue(Protocol[T]):
-    """The container of a reservoir's values. It decides which it takes, and in which order."""
+    """The container of a reservoir's values.
+
+    It decides which values it takes, and in which order it gives them.
+    """
 
     @abstractmethod
     def offer(self, value: T, /) -> bool:
@@ -40,12 +43,12 @@ class Queue(Protocol[T]):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Return whether there is none."""
+        """Return whether no value is left."""
 
 
 @final
 class DequeQueue(Queue[T]):
-    """First in, first out, without bound."""
+    """A queue without a bound: first in, first out."""
 
     __slots__ = ("_values",)
 
@@ -70,8 +73,9 @@ class DequeQueue(Queue[T]):
 class SynchronizedReservoir(BaseObservable, Reservoir[T], Generic[T]):
     """A reservoir over any queue.
 
-    It announces a value that comes when there is none, one that is left after a `get`, and one that
-    is there when the first updatable is added; not that it has become empty.
+    It announces a value that comes when there is none, a value that is left after a `get`, and a
+    value that is there when the first updatable is added. It does not announce that it has become
+    empty.
     """
 
     __slots__ = ("_queue", "_queue_lock")
@@ -91,7 +95,7 @@ class SynchronizedReservoir(BaseObservable, Reservoir[T], Generic[T]):
             self.dispatch_update()
 
     def get(self) -> Result[T]:
-        """Return the next value, or `Result.absent`."""
+        """Return the next value, or `Result.absent` if there is none."""
         with self._queue_lock:
             value = self._queue.poll()
             tell = not self._queue.is_empty()
@@ -110,11 +114,11 @@ class SynchronizedReservoir(BaseObservable, Reservoir[T], Generic[T]):
 def reservoir(
     queue: Queue[T] | None = None, *, lock: AbstractContextManager[object] | None = None
 ) -> Reservoir[T]:
-    """Return a reservoir: first in, first out, or as `queue` orders it.
+    """Return a reservoir that gives its values first in, first out, or as `queue` orders them.
 
     Args:
-        queue: keeps the values.
-        lock: held whenever the queue is used; give it when other code uses the queue, too.
+        queue: keeps the values; None for a queue without a bound.
+        lock: held whenever the queue is used; give a lock if other code uses the queue, too.
 
     Raises:
         IllegalStateError: if this thread has no loop.
@@ -123,5 +127,5 @@ def reservoir(
 
 
 def reservoir_of(kind: type[T]) -> Reservoir[T]:
-    """Return a `reservoir` of values of a class, for the type checker."""
+    """Return a `reservoir`, of which a type checker knows the class of the values."""
     return reservoir()

@@ -41,10 +41,10 @@ class Result(Generic[T_co]):
     0
 
     Where a method takes a function, it also takes an object with the method of the interface. An
-    error of a function is not caught: one that may fail returns a result.
+    error of a function is not caught: a function that may fail returns a result instead.
 
     Raises:
-        ValueError: if it does not get exactly one of the two.
+        ValueError: if not exactly one of the two is given.
     """
 
     __slots__ = ("_failure", "_value")
@@ -62,13 +62,13 @@ class Result(Generic[T_co]):
         """Return the result of an attempt with the value `value`.
 
         Raises:
-            NoneItemError: if the argument is None.
+            NoneItemError: if `value` is None.
         """
         return Result(not_none(value, "Result.success()"), None)
 
     @staticmethod
     def present(value: T, /) -> Result[T]:
-        """Return `success`: the value is there."""
+        """Return the result of a value that is there; the same as `success`."""
         return Result.success(value)
 
     @staticmethod
@@ -76,11 +76,11 @@ class Result(Generic[T_co]):
         """Return the result of an attempt that failed.
 
         Args:
-            failure: the reason. Without it, this is one result for all; with that of `absent`, it
-                is `absent`.
+            failure: the reason. Without it, the same result is returned each time; with the failure
+                of `absent`, `absent` is returned.
 
         Raises:
-            NoneItemError: if the argument is None.
+            NoneItemError: if `failure` is None.
         """
         if failure is _GENERIC_FAILURE:
             return _FAILURE
@@ -117,18 +117,18 @@ class Result(Generic[T_co]):
 
     @property
     def is_absent(self) -> bool:
-        """True if this is `absent`; not for other failures."""
+        """True if this is `absent`; False for other failures."""
         return self is _ABSENT
 
     def contains(self, value: object, /) -> bool:
-        """Return whether the value is there, and equal to `value`."""
+        """Return whether this has a value, and it equals `value`."""
         return self._value is not None and bool(self._value == value)
 
     def get(self) -> T_co:
         """Return the value.
 
         Raises:
-            FailedResultError: if there is none; the cause is the failure.
+            FailedResultError: if there is no value; the cause is the failure.
         """
         if self._value is None:
             raise FailedResultError("Cannot get() from a failed result") from self._failure
@@ -138,20 +138,20 @@ class Result(Generic[T_co]):
         """Return the failure.
 
         Raises:
-            IllegalStateError: if there is none.
+            IllegalStateError: if there is no failure.
         """
         return self._failed()
 
     def or_null(self) -> T_co | None:
-        """Return the value, or None."""
+        """Return the value, or None if this has failed."""
         return self._value
 
     def failure_or_null(self) -> BaseException | None:
-        """Return the failure, or None."""
+        """Return the failure, or None if there is a value."""
         return self._failure
 
     def as_list(self) -> list[T_co]:
-        """Return a list of the value, or an empty one."""
+        """Return a list with the value as its only item; without a value, an empty list."""
         return [] if self._value is None else [self._value]
 
     # -- side effects; each returns this, and calls no supplier in vain
@@ -177,7 +177,7 @@ class Result(Generic[T_co]):
     def if_non_absent_failure_send_to(
         self, receiver: ReceiverLike[BaseException], /
     ) -> Result[T_co]:
-        """Pass the failure to `receiver`, unless it is `absent`'s."""
+        """Pass the failure to `receiver`, if this has failed and is not `absent`."""
         if self._failure is not None and self._failure is not _ABSENT_FAILURE:
             called(receiver, "accept")(self._failure)
         return self
@@ -205,7 +205,7 @@ class Result(Generic[T_co]):
     def if_non_absent_failure_bind(
         self, value: U, binder: BinderLike[BaseException, U], /
     ) -> Result[T_co]:
-        """Pass the failure and `value` to `binder`, unless it is `absent`'s."""
+        """Pass the failure and `value` to `binder`, if this has failed and is not `absent`."""
         if self._failure is not None and self._failure is not _ABSENT_FAILURE:
             called(binder, "bind")(self._failure, value)
         return self
@@ -237,7 +237,7 @@ class Result(Generic[T_co]):
     def if_non_absent_failure_bind_from(
         self, supplier: SupplierLike[U], binder: BinderLike[BaseException, U], /
     ) -> Result[T_co]:
-        """Pass the failure and the supplier's value to `binder`, unless it is `absent`'s."""
+        """Pass the failure and the supplier's value to `binder`, if failed and not `absent`."""
         if self._failure is not None and self._failure is not _ABSENT_FAILURE:
             called(binder, "bind")(self._failure, called(supplier, "get")())
         return self
@@ -285,7 +285,7 @@ class Result(Generic[T_co]):
     def if_succeeded_merge_from(
         self, supplier: SupplierLike[U], merger: MergerLike[T_co, U, R], /
     ) -> Result[R]:
-        """As `if_succeeded_merge`, with the value of `supplier`, called only after a success."""
+        """Do as `if_succeeded_merge` with the value of `supplier`, called only after a success."""
         if self._value is None:
             return self.same_failure()
         return Result.success(called(merger, "merge")(self._value, called(supplier, "get")()))
@@ -293,7 +293,7 @@ class Result(Generic[T_co]):
     def if_succeeded_attempt_merge_from(
         self, supplier: SupplierLike[U], merger: MergerLike[T_co, U, Result[R]], /
     ) -> Result[R]:
-        """As `if_succeeded_attempt_merge`, with the value of `supplier`."""
+        """Do as `if_succeeded_attempt_merge` with the value of `supplier`."""
         if self._value is None:
             return self.same_failure()
         attempt: Result[R] = called(merger, "merge")(self._value, called(supplier, "get")())
@@ -302,11 +302,11 @@ class Result(Generic[T_co]):
     # -- falling back
 
     def or_else(self, other: R, /) -> T_co | R:
-        """Return the value, or `other`, which is not None."""
+        """Return the value, or `other`, which must not be None."""
         return not_none(other, "or_else()") if self._value is None else self._value
 
     def or_get_from(self, supplier: SupplierLike[R], /) -> T_co | R:
-        """Return the value, or that of `supplier`, which is not None."""
+        """Return the value, or that of `supplier`, which must not be None."""
         if self._value is not None:
             return self._value
         other: R = called(supplier, "get")()

@@ -1,4 +1,4 @@
-"""`Tap`: the interface by which the bridges get each value, beside updates that may skip some."""
+"""`Tap`: the interface by which the bridges get each value, while updates may skip some."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Tap(Protocol[T_contra]):
 
     @abstractmethod
     def put(self, value: T_contra, /) -> None:
-        """Keep `value`; called under the lock of the repository, so it must not call out."""
+        """Keep `value`; this is called under the repository's lock, so it must not call out."""
 
     @abstractmethod
     def signal(self) -> None:
-        """Send what was put; called without a lock."""
+        """Send what was put; this is called without a lock."""
 
     @abstractmethod
     def end(self, error: BaseException | None, /) -> None:
-        """Note that no value follows, because of `error` or without one."""
+        """Note that no value follows, because of `error`, or because of the end if it is None."""
 
 
 @runtime_checkable
@@ -37,7 +37,7 @@ class Tapped(Protocol[T_co]):
 
     @abstractmethod
     def tap(self, tap: Tap[T_co], *, current: bool) -> None:
-        """Pass each value to `tap` from now on, and the present one if `current`."""
+        """Pass each value to `tap` from now on, and the present value first if `current`."""
 
     @abstractmethod
     def untap(self, tap: Tap[T_co]) -> None:

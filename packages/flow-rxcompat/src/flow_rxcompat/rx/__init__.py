@@ -1,6 +1,6 @@
 """Bridges to ReactiveX for Python (`reactivex`, 4 to 6): observables, subjects and operators.
 
-Needs the extra: ``pip install flow-rxcompat[rx]``.
+This needs an extra: ``pip install flow-rxcompat[rx]``.
 
 >>> import flow_core as flow
 >>> import reactivex

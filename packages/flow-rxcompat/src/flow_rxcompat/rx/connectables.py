@@ -49,13 +49,13 @@ def from_rx_connectable(
     1
     4
 
-    The connectable behind it is connected: its own observers get the items, too. Disposing of the
-    connection stops it for all of them, without a signal, as in ReactiveX; present subscribers then
-    get the items of the next connection. When the source has ended, so has its subject: later
-    subscribers get the end, and another ``connect`` does nothing.
+    ``connect`` connects `connectable` itself: its own observers get the items, too. Disposing of
+    the connection stops `connectable` for all of them, without a signal, as in ReactiveX; present
+    subscribers then get the items of the next connection. When the source has ended, so has the
+    subject of `connectable`: later subscribers get the end, and another ``connect`` does nothing.
 
     Demand: see `from_rx`; the items of each subscriber wait separately. Thread: that of the source,
-    or the requester's. Fusion: see `from_rx`. Errors: as the same object.
+    or the requester's. Fusion: see `from_rx`. Errors: the source's, as the same object.
 
     Args:
         connectable: the result of ``ops.publish()``, ``ops.replay()`` and their kin.
@@ -63,7 +63,7 @@ def from_rx_connectable(
         capacity: the most items that wait, at least 1, for each subscriber.
 
     Raises:
-        TypeError: if `connectable` is not one, or `capacity` is not an int.
+        TypeError: if `connectable` is not a connectable Observable, or `capacity` is not an int.
         ValueError: if `capacity` is less than 1, or there is no such strategy.
     """
     if not isinstance(connectable, ConnectableObservable):
@@ -83,7 +83,7 @@ class _Connection(FlowDisposable):
 
     def __init__(self) -> None:
         self.begun = False
-        """True when it was connected, or is about to be. Guarded by the owner's lock."""
+        """True when the connection was made, or is about to be. Guarded by the owner's lock."""
         self.disconnected = False
         self.ended = False
         """True when the source has ended, and the subject with it."""
@@ -145,7 +145,7 @@ class ObservableConnectable(ConnectableBase[T], Generic[T]):
         return connection
 
     def _next(self) -> _Connection:
-        """Return the connection for a subscriber that comes now. Under the lock."""
+        """Return the connection for a subscriber that comes now. Call this under the lock."""
         if self._current.disconnected and not self._current.ended:
             self._current = _Connection()
         return self._current
@@ -223,19 +223,19 @@ def to_rx_connectable(
     2
     4
 
-    It behaves like the connectable: it may run again after its end, and observers of one that is
-    disconnected fail with DisconnectedError. ``connect`` is an action of the current thread's
-    scheduler: from within another one, the source runs when that has returned.
+    It behaves like the connectable: it may run again after its end, and observers fail with
+    DisconnectedError when it is disconnected. ``connect`` is an action of the current thread's
+    scheduler: within another action, the source runs when that one has returned.
 
     Demand: observers request everything, with `scheduler` 128 items ahead; see `to_rx`.
-    Thread: see `to_rx`. Errors: as the same object.
+    Thread: see `to_rx`. Errors: the connectable's, as the same object.
 
     Args:
         connectable: the result of ``publish()``, ``replay()`` and their kin.
         scheduler: runs the observers; None for the thread that the items come on.
 
     Raises:
-        TypeError: if `connectable` is not one, or `scheduler` is not a scheduler.
+        TypeError: if `connectable` is not a `Connectable`, or `scheduler` is not a scheduler.
     """
     if not isinstance(connectable, Connectable):
         raise TypeError(

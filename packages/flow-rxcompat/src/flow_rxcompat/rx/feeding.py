@@ -29,16 +29,16 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
     """Passes the signals of a flow to an observer, until that is disposed of.
 
     An observer that raises has failed: the flow is cancelled, and the observer gets that error. So
-    do ``of``, ``from_iterable``, ``create`` and ``from_callable`` of `reactivex`; from its
-    ``range``, ``generate``, ``return_value`` and ``repeat_value`` the error propagates out of
-    ``subscribe`` (6.1.0). An error of its ``on_error``, which is raised if no function was given
-    for it, propagates out of `subscribe_to` or `start` if it happened within; otherwise it goes to
-    the dropped-errors hook.
+    do ``of``, ``from_iterable``, ``create`` and ``from_callable`` of `reactivex`; with its
+    ``range``, ``generate``, ``return_value`` and ``repeat_value``, the error propagates out of
+    ``subscribe`` (6.1.0). An error that the observer's ``on_error`` raises (it does if no function
+    was given for it) propagates out of `subscribe_to` or `start` if it happened within; otherwise
+    it goes to the dropped-errors hook.
 
     Args:
         observer: gets the signals.
         prefetch: how many items to request at a time.
-        home: the home of the flow; None for the loop that runs where it is subscribed to.
+        home: the home of the flow; None for the loop that runs where the flow is subscribed to.
     """
 
     __slots__ = (
@@ -63,14 +63,14 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
         self._limit = replenish_limit(prefetch)
         self._subscription: Subscription | None = None
         self._link: list[Subscription] = []
-        """The thread that pops the subscription may cancel it, or has got its end: only one of the
-        two happens."""
+        """The subscription. The thread that pops it may cancel it, or handles its end: only one of
+        the two happens."""
         self._over = False
         """True when the observer takes no more, or the flow has ended."""
         self._ready = False
         """True when `start` was called."""
         self._unstarted = [True]
-        """Not empty until the first request: the thread that pops the entry makes it."""
+        """Not empty until the first request: the thread that pops the entry makes that request."""
         self._starter = 0
         """The thread that is in `start`."""
         self._escaped: BaseException | None = None
@@ -81,7 +81,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
         """Subscribe to a publisher, without requesting anything yet.
 
         Raises:
-            BaseException: an error of the observer's on_error meanwhile, in this thread.
+            BaseException: an error that the observer's on_error raises meanwhile, in this thread.
         """
         self._raising(partial(publisher.subscribe, self))
 
@@ -89,7 +89,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
         """Begin to request, now or when there is a subscription.
 
         Raises:
-            BaseException: an error of the observer's on_error meanwhile, in this thread.
+            BaseException: an error that the observer's on_error raises meanwhile, in this thread.
         """
         self._ready = True
         if self._subscription is not None:
@@ -118,7 +118,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
         """Make the first request."""
 
     def dispose(self) -> None:
-        """Cancel the flow, once; idempotent, callable from any thread."""
+        """Cancel the flow, once. Any thread may call this, and more than once."""
         self._over = True
         self._observer = self._subscription = None
         try:
@@ -148,7 +148,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
             self._start()
 
     def _ends(self) -> bool:
-        """Return whether a terminal is still expected; it is the last one then."""
+        """Return whether a terminal is still expected; only the first caller gets True."""
         try:
             self._link.pop()
         except IndexError:
@@ -157,7 +157,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
         return True
 
     def request(self, n: int) -> None:
-        """Request `n` items, unless it has ended."""
+        """Request `n` items, unless the flow has ended."""
         subscription = self._subscription
         if subscription is not None:
             subscription.request(n)
@@ -204,7 +204,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
             self.escape(raised)
 
     def escape(self, error: BaseException) -> None:
-        """Handle `error`, which the observer has raised and cannot get itself."""
+        """Handle `error`, which the observer has raised, and which cannot be sent to it."""
         if self._starter == get_ident():
             self._escaped = error
         else:
@@ -224,16 +224,16 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
 class DirectFeed(Feed[T]):
     """Feeds the observer where the items come from.
 
-    Demand: `prefetch`, 75 % of it again when as many were delivered, as long as they are `wanted`.
-    No items wait here. The drain requests: items that are delivered within are counted when it
-    returns.
+    Demand: `prefetch` items are requested, and 75 % of that again when as many were delivered, as
+    long as items are `wanted`. No items wait here. The drain makes the requests: items that are
+    delivered within a request are counted when that returns.
 
     Args:
         observer: gets the signals.
         prefetch: how many items to request at a time.
-        wanted: returns whether to request more, now; code that makes it true signals. None for
-            always.
-        ended: called when it has ended, perhaps twice.
+        wanted: returns whether to request more now; code that makes it true calls `signal`. None to
+            request always.
+        ended: called when the feed has ended, perhaps twice.
         home: see `Feed`.
     """
 
@@ -253,7 +253,8 @@ class DirectFeed(Feed[T]):
         self._asked = 0
         """The number of requested items. Changed only with the permit."""
         self._taken = 0
-        """The number of items that came. Changed only by the flow's serial signals."""
+        """The number of items that came. Changed only by the flow's signals, which come one at a
+        time."""
 
     @override
     def begin(self) -> None:
@@ -311,7 +312,7 @@ class DirectFeed(Feed[T]):
 
 @final
 class _Turn:
-    """One schedule of a `ScheduledFeed`: tells if a scheduler runs it at once, in place."""
+    """One schedule of a `ScheduledFeed`: shows whether the scheduler runs it at once, in place."""
 
     __slots__ = ("inline", "thread")
 
@@ -344,7 +345,7 @@ class ScheduledFeed(Feed[T]):
         self._consumed = 0
         self._done = False
         self._error: list[BaseException] = []
-        """At most one error; the thread that pops it signals or drops it."""
+        """At most one error; the thread that pops the error signals it or drops it."""
 
     @override
     def begin(self) -> None:
@@ -362,7 +363,7 @@ class ScheduledFeed(Feed[T]):
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Keep the error; it comes after the items that wait."""
+        """Keep the error; the observer gets it after the items that wait."""
         if error is None:
             raise none_given("on_error")
         if not self._ends():
@@ -380,7 +381,7 @@ class ScheduledFeed(Feed[T]):
 
     @override
     def dispose(self) -> None:
-        """Cancel; the items that wait are dropped, here or by the running action."""
+        """Cancel; the items that wait are dropped, by this call or by the running action."""
         super().dispose()
         self._clear()
 
@@ -400,7 +401,7 @@ class ScheduledFeed(Feed[T]):
 
     @override
     def drain(self) -> None:
-        """Deliver the items that wait now."""
+        """Deliver the items that are waiting now."""
         for _ in range(len(self._queue)):
             try:
                 item = self._queue.popleft()
@@ -422,7 +423,7 @@ class ScheduledFeed(Feed[T]):
                 self.end(error)
 
     def _schedule(self) -> None:
-        """Have the scheduler drain; with the permit."""
+        """Have the scheduler drain. Call this with the permit."""
         while True:
             turn = _Turn()
 
@@ -442,7 +443,10 @@ class ScheduledFeed(Feed[T]):
                 return
 
     def _drained(self) -> bool:
-        """Drain once; return whether there is more to do, with the permit, or it was given back."""
+        """Drain once; return whether there is more to do: if so, the permit is kept.
+
+        Otherwise the permit was given back.
+        """
         self._missed = False
         try:
             self.drain()
@@ -455,7 +459,7 @@ class ScheduledFeed(Feed[T]):
         return self._missed and self.try_enter()
 
     def _refused(self, error: BaseException) -> None:
-        """End: the scheduler takes nothing, so only this thread can report that (O30)."""
+        """End: the scheduler takes no action, so only this thread can report that (O30)."""
         observer = self._observer
         self.dispose()
         self.leave()

@@ -34,20 +34,21 @@ def to_rx(
     1
     4
 
-    Disposing cancels the flow, once; also from within ``on_next`` and while ``subscribe`` has not
+    Disposing cancels the flow, once; even within ``on_next``, or while ``subscribe`` has not
     returned yet, as the three items above show.
 
     Demand: an Observable has no demand, so everything is requested at once; with a `prefetch`, that
     many items at a time, and 75 % of that again when as many were delivered. The first request is
     an action of the scheduler that is given to ``subscribe``, by default the one of the current
-    thread: a flow that works in the requesting thread works there.
-    Thread: that of the flow. With `scheduler`, the observer gets everything in its actions, in
-    order and one at a time; at most `prefetch` items, by default 128, wait for them, and the flow
-    is requested from there.
-    Errors: the flow's, as the same object, after the items before it. An observer that raises fails
-    with that error, as for the cold sources of `reactivex`. If no ``on_error`` was given, the error
-    propagates out of ``subscribe`` if it happens there, and else goes to the dropped-errors hook. A
-    scheduler that takes no more actions fails it with RejectedExecutionError.
+    thread: a flow that works in the requesting thread works in that action.
+    Thread: that of the flow. With `scheduler`, the observer gets everything in the scheduler's
+    actions, in order and one at a time; at most `prefetch` items, by default 128, wait for them,
+    and the flow is requested from there.
+    Errors: the flow's, as the same object, after the items that came before it. An observer that
+    raises fails with that error, as for the cold sources of `reactivex`. If no ``on_error`` was
+    given, the error propagates out of ``subscribe`` if it happens there, and otherwise goes to the
+    dropped-errors hook. If a scheduler takes no more actions, the observer fails with
+    RejectedExecutionError.
 
     Args:
         publisher: a flow, a processor, a connectable, or a publisher of another library.
@@ -74,7 +75,7 @@ def to_rx(
 
 
 def make_feed(observer: ObserverBase[T], scheduler: SchedulerBase | None, prefetch: int) -> Feed[T]:
-    """Return the subscriber that feeds `observer`, there or on `scheduler`."""
+    """Return the subscriber that feeds `observer`, in the flow's thread or on `scheduler`."""
     if scheduler is None:
         return DirectFeed(observer, prefetch)
     return ScheduledFeed(observer, prefetch, scheduler)
@@ -87,9 +88,9 @@ def connect_feed(
 
     Args:
         publisher: the publisher of the items.
-        feed: gets them.
+        feed: gets the items.
         scheduler: runs the first request; None for the current thread.
-        now: whether it is made in place.
+        now: whether the first request is made in place.
     """
 
     def start(_: SchedulerBase, __: object) -> None:
@@ -129,7 +130,7 @@ def check_scheduler(function: str, scheduler: object) -> None:
     """Refuse an object that is not a scheduler of `reactivex`.
 
     Raises:
-        TypeError: if it is neither one nor None.
+        TypeError: if it is neither a scheduler nor None.
     """
     if scheduler is not None and not isinstance(scheduler, SchedulerBase):
         raise TypeError(

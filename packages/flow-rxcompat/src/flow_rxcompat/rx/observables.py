@@ -53,33 +53,34 @@ def from_rx(
     =========== ==================================================================================
 
     Each subscriber subscribes to the Observable, so a cold one runs again for each, and subscribers
-    of a subject get the items that come from then on. A connectable one waits for its own
+    of a subject get the items that come from then on. A connectable Observable waits for its own
     ``connect()``; see `from_rx_connectable`.
 
     Most cold Observables push everything before ``subscribe`` returns. A loop over the flow has not
-    taken anything by then: for one without an end, subscribe with a `scheduler` that has a separate
-    thread, or put ``take`` or another stage that stops behind it.
+    taken any item by then. So for an Observable without an end, subscribe with a `scheduler` that
+    has a separate thread, or put ``take`` or another stage that stops behind the Observable.
 
     Cancelling disposes of the subscription, also from within ``on_next``. An Observable that pushes
     in its own subscribe function without using its scheduler cannot notice that before it returns,
     as in ReactiveX; items that it still pushes are not delivered.
 
-    Demand: see above; it does not reach the Observable. Thread: items come on the one that pushes,
-    or on the requester's if they had to wait. Items that several threads push at once, against the
-    rules of ReactiveX, are put in some order and delivered one by one.
+    Demand: treated as the table says; it does not reach the Observable. Thread: items come on the
+    one that pushes, or on the requester's if they had to wait. Items that several threads push at
+    once, against the rules of ReactiveX, are put in some order and delivered one by one.
     Fusion: ``buffer`` grants ASYNC, also across threads.
     Errors: the Observable's, as the same object. None is not an item: it fails the flow with
     NoneItemError. A fatal error, such as MemoryError, becomes the cause of a FlowError.
 
     Args:
-        observable: of any kind.
-        strategy: the policy.
-        capacity: the most items that wait, at least 1. Without one, memory is the limit: an
+        observable: an Observable of any kind.
+        strategy: what happens to an item that is not requested, as in the table.
+        capacity: the most items that wait, at least 1. Without a capacity, memory is the limit: an
             Observable cannot be made to wait.
         scheduler: the scheduler for the subscription, which the Observable uses by default. Without
-            one, its work runs in the subscribing thread; after the current action of `reactivex`,
-            if this thread is in one. Code that waits for items within that action, such as a
-            ``for`` loop, needs a scheduler with another thread: otherwise it waits for itself.
+            a scheduler, the Observable works in the subscribing thread; if this thread is just in
+            an action of `reactivex`, after that action. Code that waits for items within that
+            action, such as a ``for`` loop, needs a scheduler with another thread: otherwise it
+            waits for itself.
 
     Raises:
         TypeError: if `observable` is not an Observable, or `capacity` is not an int.
@@ -153,7 +154,7 @@ def receive(
     emitter: EmitterSubscription[T],
     scheduler: SchedulerBase | None,
 ) -> None:
-    """Subscribe to `observable` for an emitter, whose end or cancel disposes of it."""
+    """Subscribe to `observable` for an emitter, whose end disposes of the subscription."""
     upstream = SingleAssignmentDisposable()
     emitter.on_dispose(upstream.dispose)
 
@@ -172,7 +173,7 @@ def receive(
 
 @final
 class EmittingObserver(ObserverBase[T_contra], Generic[T_contra]):
-    """Passes what an Observable pushes to an emitter, which puts it in order."""
+    """Passes what an Observable pushes to an emitter, which puts the signals in order."""
 
     __slots__ = ("_emitter",)
 

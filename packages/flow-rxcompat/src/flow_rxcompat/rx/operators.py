@@ -37,7 +37,7 @@ def rx(
     prefetch: int = DEFAULT_PREFETCH,
     scheduler: SchedulerBase | None = None,
 ) -> Operator[T, Flow[R]]:
-    """An operator of `reactivex` as one of a flow.
+    """An operator of `reactivex` as an operator of a flow.
 
     >>> import flow_core as flow
     >>> import reactivex
@@ -47,21 +47,22 @@ def rx(
     >>> list(flow.range(6).pipe(rx(reactivex.compose(ops.skip(2), ops.pairwise(), ops.take(1)))))
     [(2, 3)]
 
-    It is applied again for each subscriber: ``ops.share()`` has nothing to share here.
+    The operator is applied again for each subscriber: ``ops.share()`` has nothing to share here.
 
     Demand: with ``buffer``, `prefetch` items are requested of the upstream at a time, and only as
-    long as the downstream wants more than has come out: results for items that were under way wait,
-    and nothing else. So an operator that sends its items at once respects back-pressure; one that
-    keeps items, such as ``ops.delay``, gets them as fast as they come. With another strategy,
-    everything is requested, and it decides; see `from_rx`.
+    long as the downstream wants more results than have come out. So only the results for items that
+    were under way wait, and nothing else. So an operator that sends its items at once respects
+    back-pressure; one that keeps items, such as ``ops.delay``, gets them as fast as they come. With
+    another strategy, everything is requested, and the strategy decides; see `from_rx`.
     Thread: that of the upstream, or where the operator changes it. Fusion: ``buffer`` grants ASYNC,
     also across threads.
     Errors: those of upstream and operator, as the same objects; and an error of `operator` itself.
 
     Args:
-        operator: one, as ``Observable.pipe`` takes it; ``reactivex.compose`` makes one of many.
-        strategy: what happens to items that are not requested when they come out.
-        capacity: the most items that wait, at least 1.
+        operator: an operator, as ``Observable.pipe`` takes it; ``reactivex.compose`` makes one
+            operator of several.
+        strategy: what happens to results that are not requested when they come out; see `from_rx`.
+        capacity: the most results that wait, at least 1.
         prefetch: how many items to request at a time, with ``buffer``.
         scheduler: the scheduler for the subscription, which the operator uses by default. The
             upstream is first requested there, too.
@@ -118,9 +119,9 @@ class OperatorSource(Publisher[R], Generic[T, R]):
 
     Args:
         upstream: the flow with the items.
-        operator: applied to an Observable of it, for each subscriber.
-        strategy: what happens to items that are not requested.
-        capacity: how many of them may wait.
+        operator: applied to an Observable of the flow, for each subscriber.
+        strategy: what happens to results that are not requested.
+        capacity: how many results may wait.
         prefetch: how many items to request at a time.
         scheduler: the scheduler for the subscription.
         detail: the operator, for messages.
@@ -186,11 +187,11 @@ def observed(
     prefetch: int | None,
     home: Home | None,
 ) -> Observable[T]:
-    """As `to_rx`, but nothing is requested while the emitter's downstream has no demand.
+    """Do as `to_rx`, but request nothing while the emitter's downstream has no demand.
 
     Args:
         publisher: the publisher of the items.
-        emitter: where they finally go, as items of any type.
+        emitter: where the results finally go, as items of any type.
         prefetch: how many items to request at a time; None for all, with or without demand.
         home: the home of the flow.
     """
@@ -233,14 +234,14 @@ def via_flow(
     (2, 4)
 
     Args:
-        operator: one for `Flow.pipe`, or a function that returns a flow, or any publisher, for a
-            flow.
+        operator: an operator as `Flow.pipe` takes it, or a function that returns a flow, or any
+            publisher, for a flow.
         strategy: what happens to items that the operators have not requested; see `from_rx`.
         capacity: the most items that wait, at least 1.
         scheduler: runs what follows; see `to_rx`.
 
     Raises:
-        TypeError: if `operator` is neither, or `capacity` is not an int.
+        TypeError: if `operator` is not one of these, or `capacity` is not an int.
         ValueError: if `capacity` is less than 1, or there is no such strategy.
     """
     if not isinstance(operator, Operator) and not callable(operator):

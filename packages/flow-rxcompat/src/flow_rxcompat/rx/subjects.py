@@ -36,13 +36,13 @@ def from_rx_subject(
     ['0', '1', '2']
 
     Demand: everything is requested of the upstream, since a subject has no demand; the subscribers
-    get what they request, and `strategy` applies to the rest, for each of them alone.
+    get what they request, and `strategy` applies to the rest, for each subscriber separately.
     Thread: that of the upstream, or the requester's. Fusion: see `from_rx`.
     Errors: the upstream's, as the same object. An error of an observer of the subject propagates
     out of ``on_next``, as in ReactiveX, and so ends the upstream.
 
     Args:
-        subject: of any kind.
+        subject: a subject of any kind.
         strategy: what happens to items that a subscriber has not requested; see `from_rx`.
         capacity: the most items that wait, at least 1, for each subscriber.
 
@@ -61,7 +61,7 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Scannable, Generic[T]):
     """The result of `from_rx_subject`.
 
     Args:
-        subject: gets the items, and sends them to all.
+        subject: gets the items, and sends them to all subscribers.
         strategy: what happens to items that a subscriber has not requested.
         capacity: the most items that wait for one subscriber.
     """
@@ -86,7 +86,7 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Scannable, Generic[T]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Take one upstream; items may be given by hand as well."""
+        """Take an upstream; items may be given by hand as well."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._subscription is not None or self._done:
@@ -150,13 +150,13 @@ def to_rx_subject(
     20
 
     Demand: observers request everything. `strategy` applies to items that are pushed before the
-    processor requests them. Thread: the pushing one, or the one that the processor signals on.
+    processor requests them. Thread: the one that pushes, or the one on which the processor signals.
     Items that several threads push at once are put in order.
-    Errors: as the same object; see `to_rx`. ``dispose()`` cancels the subscription that the
-    processor got, and refuses further signals like every subject then.
+    Errors: the processor's, as the same object; see `to_rx`. ``dispose()`` cancels the subscription
+    that the processor got; after that, the subject refuses further signals, as every subject does.
 
     Args:
-        processor: one that has no upstream yet; the subject becomes its upstream.
+        processor: a processor that has no upstream yet; the subject becomes its upstream.
         strategy: what becomes of pushed items that the processor has not requested; see `from_rx`.
         capacity: the most items that wait, at least 1.
 
@@ -177,8 +177,8 @@ class ProcessorSubject(Subject[T]):
 
     Args:
         processor: gets the items, and sends them to all.
-        strategy: what happens to items that it has not requested.
-        capacity: the most of them that wait.
+        strategy: what happens to items that the processor has not requested.
+        capacity: the most of these items that wait.
     """
 
     def __init__(self, processor: Processor[T, T], strategy: Overflow, capacity: int) -> None:

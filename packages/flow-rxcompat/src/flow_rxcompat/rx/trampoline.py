@@ -13,8 +13,8 @@ __all__ = ["run_trampolined"]
 def run_trampolined(action: Callable[[], object]) -> None:
     """Run `action` now; work that is scheduled on this thread meanwhile runs when it has returned.
 
-    A source that pushes as soon as it is subscribed to does so by such a schedule. So the action
-    has its disposable before the first item comes (C05).
+    A source that pushes as soon as it is subscribed to schedules that work. So the action has its
+    disposable before the first item comes (C05).
     """
     trampoline = CurrentThreadScheduler.singleton()
     if not trampoline.schedule_required():

@@ -1,7 +1,8 @@
-"""Signals without values, as the article describes them: what Agera could have been.
+"""Signals without values: what Agera could have been.
 
-`Observable.register` returns a handle (R1) and may inject it (R2), there are errors and an end
-(R3), the thread changes only on request (R4), and a ``Publisher[Signal]`` is underneath (R5).
+`Observable.register` returns a handle (R1) and may pass it to the updatable first (R2), there are
+errors and an end (R3), the thread changes only on request (R4), and a ``Publisher[Signal]`` is
+underneath (R5).
 """
 
 from flow_rxcompat._outlets import Strategy

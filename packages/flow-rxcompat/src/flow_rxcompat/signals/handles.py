@@ -1,4 +1,4 @@
-"""`Removable`: the only object to keep of a registration."""
+"""`Removable`: the only object of a registration that one has to keep."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from flow_rxcompat.agera.protocols import UpdatableLike
 __all__ = ["Removable", "Removables", "register_with"]
 
 _FEW: Final = 16
-"""The number of handles that are kept without a check whether they have ended."""
+"""The number of handles that are kept before a check whether some have ended."""
 
 
 @final
 class Removable(Disposable):
-    """Ends a registration: once, from any thread, however often and early it is called.
+    """Ends a registration: once, from any thread, however often and early `remove` is called.
 
     >>> handle = Removable(lambda: print("removed"))
     >>> with handle:
@@ -31,11 +31,11 @@ class Removable(Disposable):
     removed
     >>> handle.remove()
 
-    It may exist before what it removes: `attach` an action later, and it runs at once if `remove`
-    was called by then.
+    It may exist before the registration that it ends: `attach` an action later. The action runs at
+    once if `remove` was called by then.
 
     Args:
-        action: called once.
+        action: called once, when this is removed.
     """
 
     __slots__ = ("__weakref__", "_action", "_lock", "_removed")
@@ -46,9 +46,9 @@ class Removable(Disposable):
         self._removed = False
 
     def attach(self, action: Callable[[], object]) -> None:
-        """Call `action` when it is removed; at once if it was.
+        """Call `action` when this is removed; at once if it was removed already.
 
-        Only the last one attached counts.
+        Only the action that was attached last counts.
         """
         with self._lock:
             removed = self._removed
@@ -68,7 +68,7 @@ class Removable(Disposable):
         return self._removed
 
     def remove(self) -> None:
-        """End the registration. Idempotent."""
+        """End the registration. Calling this twice is harmless."""
         with self._lock:
             self._removed = True
             action, self._action = self._action, None
@@ -80,11 +80,11 @@ class Removable(Disposable):
         self.remove()
 
     def close(self) -> None:
-        """As `remove`, for ``contextlib.closing`` and its like."""
+        """Do as `remove`, for ``contextlib.closing`` and its like."""
         self.remove()
 
     def __call__(self) -> None:
-        """As `remove`."""
+        """Do as `remove`."""
         self.remove()
 
     def __enter__(self) -> Removable:
@@ -96,7 +96,7 @@ class Removable(Disposable):
 
 @final
 class Removables(Disposable):
-    """Many handles as one, in place of a field for each.
+    """Many handles as one, in place of an attribute for each.
 
     >>> handles = Removables()
     >>> handles.add(Removable(lambda: print("one")))
@@ -114,7 +114,7 @@ class Removables(Disposable):
         self._removed = False
 
     def add(self, handle: Disposable, /) -> None:
-        """Remove `handle`, too; at once if the others were removed already."""
+        """Remove `handle` with the others; at once if they were removed already."""
         handles = self._handles
         handles.append(handle)
         if len(handles) > self._room:
@@ -141,11 +141,11 @@ class Removables(Disposable):
         return self._removed
 
     def remove(self) -> None:
-        """End all registrations. Idempotent.
+        """End all registrations. Calling this twice is harmless.
 
         Raises:
-            BaseException: an error of a handle, when all are removed.
-            BaseExceptionGroup: if several do.
+            BaseException: an error that a handle raises, once all are removed.
+            BaseExceptionGroup: if several handles raise.
         """
         self._removed = True
         handles = self._handles
@@ -178,10 +178,12 @@ class Removables(Disposable):
 def register_with(observable: AgeraObservable, updatable: UpdatableLike) -> Removable:
     """Add `updatable` to an observable of Agera; the handle removes it, once, from any thread.
 
-    If a thread without a loop removes it, this is done on the loop of the present call.
+    If a thread without a loop removes it, the removal is done on the loop of this call of
+    `register_with`.
 
     Raises:
-        IllegalStateError: as ``add_updatable``: without a loop, or if it was added already.
+        IllegalStateError: as from ``add_updatable``: if there is no loop, or `updatable` was added
+            already.
     """
     loop = loop_needed("added")
     observable.add_updatable(updatable)

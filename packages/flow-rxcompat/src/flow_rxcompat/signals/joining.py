@@ -1,4 +1,4 @@
-"""Operators that join several sources, or cross threads. Waiting signals are a number."""
+"""Operators that join several sources, or cross threads. Signals that wait are only counted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _JoinedSource(Publisher[Signal]):
 
 @final
 class _Joined:
-    """The sources of one subscriber: ends when all have ended, or one has failed."""
+    """The sources of one subscriber. They end it when all have ended, or one has failed."""
 
     __slots__ = ("_inputs", "_lock", "_open", "outlet")
 
@@ -72,11 +72,12 @@ class _Joined:
         self.outlet = outlet
         self._lock = Lock()
         self._inputs: dict[_Input, None] | None = {}
-        """The open inputs, in the order in which they were attached; None when it has ended."""
+        """The open inputs, in the order in which they were attached; None when the subscriber has
+        got the end."""
         self._open = 0
 
     def connect(self, source: Publisher[object], on_next: Callable[[], object]) -> _Input:
-        """Subscribe to `source`; it counts as open until it has ended."""
+        """Subscribe to `source`, which counts as open until it has ended."""
         made = _Input(self, on_next, counts=True)
         with self._lock:
             self._open += 1
@@ -84,7 +85,7 @@ class _Joined:
         return made
 
     def attach(self, source: Publisher[object], made: _Input) -> None:
-        """Subscribe `made` to `source`, unless no more is needed."""
+        """Subscribe `made` to `source`, unless no more updates are needed."""
         with self._lock:
             wanted = self._inputs is not None
             if self._inputs is not None:
@@ -108,11 +109,11 @@ class _Joined:
             self.complete()
 
     def complete(self) -> None:
-        """End it, after the updates that wait."""
+        """Complete the subscriber, after the updates that wait."""
         self.outlet.end(None)
 
     def fail(self, error: BaseException) -> None:
-        """End it with `error`."""
+        """Fail the subscriber with `error`."""
         self.outlet.end(error)
 
     def leave(self) -> None:
@@ -126,7 +127,7 @@ class _Joined:
 
 @final
 class _Input(CoreSubscriber[object]):
-    """One source of a `_Joined`. Hashed by identity."""
+    """One source of a `_Joined`. Inputs are compared by identity."""
 
     __slots__ = ("_joined", "_on_end", "_on_next", "_requests", "counts", "handle", "subscription")
 
@@ -180,7 +181,7 @@ class _Input(CoreSubscriber[object]):
         self._joined.ended(self)
 
     def release(self) -> None:
-        """Drop its function, and its subscription."""
+        """Drop the function and the subscription of this input."""
         self._on_next = _nothing
         self._on_end = None
         self.subscription = _OVER
@@ -188,12 +189,12 @@ class _Input(CoreSubscriber[object]):
 
 
 def _nothing() -> None:
-    """Do nothing: it has ended."""
+    """Do nothing: the input has ended."""
 
 
 @final
 class _Over(Subscription):
-    """The subscription of an input that has ended: another one is still refused (§2.5)."""
+    """The subscription of an input that has ended: a second one is still refused (§2.5)."""
 
     __slots__ = ()
 
@@ -210,7 +211,7 @@ _OVER: Final = _Over()
 
 
 def merged(*sources: Publisher[Signal]) -> Flow[Signal]:
-    """See `merge` of `flow_rxcompat.signals`."""
+    """See `merge` of `flow_rxcompat.signals`: the updates of all `sources`."""
 
     def connect(joined: _Joined) -> None:
         if not sources:
@@ -225,7 +226,7 @@ def merged(*sources: Publisher[Signal]) -> Flow[Signal]:
 
 
 def until(source: Publisher[Signal], other: Publisher[object]) -> Flow[Signal]:
-    """See `Observable.take_until`."""
+    """See `Observable.take_until`: the updates of `source` until `other` gives an item."""
 
     def connect(joined: _Joined) -> None:
         stop = _Input(joined, joined.complete, counts=False, on_end=joined.complete)
@@ -241,7 +242,7 @@ def flat_mapped(
     function: Callable[[], Publisher[Signal]],
     concurrency: int,
 ) -> Flow[Signal]:
-    """See `Observable.flat_map`."""
+    """See `Observable.flat_map`: the updates of all inner observables."""
     check_prefetch(concurrency, "concurrency")
 
     def connect(joined: _Joined) -> None:
@@ -265,7 +266,7 @@ def flat_mapped(
 
 
 def observed_on(source: Publisher[Signal], executor: Executor, *, coalesce: bool) -> Flow[Signal]:
-    """See `Observable.observe_on`."""
+    """See `Observable.observe_on`: the updates, delivered on `executor`."""
     return Flow(
         _JoinedSource(
             "observe_on",
@@ -277,7 +278,7 @@ def observed_on(source: Publisher[Signal], executor: Executor, *, coalesce: bool
 
 
 def subscribed_on(source: Publisher[Signal], executor: Executor) -> Flow[Signal]:
-    """See `Observable.subscribe_on`."""
+    """See `Observable.subscribe_on`: the updates; `source` is registered with on `executor`."""
     runner = as_runner(executor)
 
     def connect(joined: _Joined) -> None:

@@ -1,4 +1,7 @@
-"""`Observable`: one way in, one handle out, errors and an end; a publisher underneath."""
+"""`Observable`: one way to register, one handle to remove, errors and an end.
+
+A publisher underneath.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ R = TypeVar("R")
 
 
 class Observable(Publisher[Signal]):
-    """Announces changes: what Agera's could have been.
+    """Announces changes: what Agera's observable could have been.
 
     >>> from flow_rxcompat.signals import Dispatcher
     >>> dispatcher = Dispatcher()
@@ -44,8 +47,8 @@ class Observable(Publisher[Signal]):
     over
 
     It is a ``Publisher[Signal]``: `flow` has the operators of a `Flow`, and `subscribe` takes any
-    subscriber. Stages have nothing to remember: there is no map from one updatable to another, the
-    same updatable may be registered twice, and removing is idempotent.
+    subscriber. Stages have nothing to remember: they need no map from one updatable to another. The
+    same updatable may be registered twice, and removing it twice is harmless.
 
     Demand: an updatable takes all updates. Thread: that of the source; `observe_on` and
     `subscribe_on` change it.
@@ -77,19 +80,20 @@ class Observable(Publisher[Signal]):
         on_error: Callable[[BaseException], object] | None = None,
         on_complete: Callable[[], object] | None = None,
     ) -> Removable:
-        """Call `update` for changes from now on (R1).
+        """Call `update` for each change from now on (R1).
 
         Args:
             update: an `Updatable`, or a function.
-            on_error: for a function: called with the error; without it, the dropped-errors hook
-                gets that.
-            on_complete: for a function: called at the end.
+            on_error: if `update` is a function: called with the error; without it, the
+                dropped-errors hook gets the error.
+            on_complete: if `update` is a function: called at the end.
 
         Returns:
             The handle that ends it. It has ended when it was removed, or the source has ended.
 
         Raises:
-            TypeError: if `update` is neither, or functions come with an `Updatable`.
+            TypeError: if `update` is neither an `Updatable` nor a function, or if functions are
+                given together with an `Updatable`.
         """
         if isinstance(update, Updatable):
             if on_error is not None or on_complete is not None:
@@ -110,7 +114,7 @@ class Observable(Publisher[Signal]):
         on_error: Callable[[BaseException], object] | None = None,
         on_complete: Callable[[], object] | None = None,
     ) -> Removable:
-        """As `register`, of a function that gets the handle with each update (R2).
+        """Do as `register`, with a function that gets the handle with each update (R2).
 
         >>> from flow_rxcompat.signals import Dispatcher
         >>> dispatcher = Dispatcher()
@@ -133,10 +137,10 @@ class Observable(Publisher[Signal]):
     # -- operators
 
     def take(self, count: int) -> Observable:
-        """The first updates, and the end after them: the source is cancelled then.
+        """The first updates, then the end; the source is cancelled at that point.
 
         Args:
-            count: the number of updates.
+            count: how many updates to take.
         """
         return Observable(self._flow.take(count))
 
@@ -144,7 +148,7 @@ class Observable(Publisher[Signal]):
         """All updates but the first ones.
 
         Args:
-            count: the number of updates.
+            count: how many updates to skip.
         """
         return Observable(self._flow.skip(count))
 
@@ -177,23 +181,24 @@ class Observable(Publisher[Signal]):
 
         Args:
             function: returns an observable.
-            concurrency: how many of them are registered with at a time; updates that come meanwhile
-                wait, as a number.
+            concurrency: how many of them are registered with at a time; updates that come when
+                there are that many wait, and are only counted.
         """
         return Observable(flat_mapped(self, function, concurrency))
 
     def merge_with(self, *others: Publisher[Signal]) -> Observable:
-        """The updates of this one and of `others`; ends with the last of them."""
+        """The updates of this observable and of `others`; ends with the last of them."""
         return merge(self, *others)
 
     def observe_on(self, executor: Executor, *, coalesce: bool = False) -> Observable:
-        """Deliver on `executor` (R4).
+        """Deliver the updates on `executor` (R4).
 
-        Waiting updates are a number: none is lost, and nothing grows.
+        Updates that wait are only counted: none is lost, and nothing grows.
 
         Args:
-            executor: a pool, or a callable that has a task run.
-            coalesce: whether updates that come while one waits are merged with it, as in Agera.
+            executor: a pool, or a callable that gets a task to run.
+            coalesce: whether updates that come while another update waits are merged with it, as in
+                Agera.
         """
         return Observable(observed_on(self, executor, coalesce=coalesce))
 
@@ -207,7 +212,10 @@ class Observable(Publisher[Signal]):
 
 @final
 class _Registration(CoreSubscriber[Signal]):
-    """One updatable, registered once. It knows its subscription, which need not be looked up."""
+    """One updatable, registered once.
+
+    It has its subscription itself, so no map is needed to find that.
+    """
 
     __slots__ = ("_complete", "_error", "_subscription", "_update", "handle")
 
@@ -226,7 +234,7 @@ class _Registration(CoreSubscriber[Signal]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Register, unless it was removed before."""
+        """Register the updatable, unless it was removed already."""
         if self._subscription is not None:
             subscription.cancel()  # §2.5
             return
@@ -242,7 +250,7 @@ class _Registration(CoreSubscriber[Signal]):
 
     @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """Pass the updatable the error that it raised."""
+        """Pass to the updatable the error that it has raised."""
         if self.handle.removed:
             return False
         self.on_error(error)
@@ -273,7 +281,7 @@ class _Registration(CoreSubscriber[Signal]):
     def _ended(self) -> bool:
         """End the handle, which has nothing to cancel any more.
 
-        Return whether it was removed before.
+        The result is whether the handle was removed before.
         """
         removed = self.handle.removed
         self.handle.attach(_nothing)
@@ -282,7 +290,7 @@ class _Registration(CoreSubscriber[Signal]):
 
 
 def merge(*sources: Publisher[Signal]) -> Observable:
-    """The updates of all `sources`; ends with the last of them, fails with the first that does."""
+    """The updates of all `sources`; ends with the last of them, fails with the first that fails."""
     return Observable(merged(*sources))
 
 

@@ -1,4 +1,4 @@
-"""Sources of signals: by hand, and from a value that changes."""
+"""Sources of signals: sent by hand, and from a value that changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @final
 class _Signals(Publisher[Signal]):
-    """The signals of `Lines`, as a number for each subscriber."""
+    """The signals of `Lines`; those that wait for a subscriber are only counted."""
 
     __slots__ = ("_label", "_lines")
 
@@ -49,14 +49,14 @@ class _Signals(Publisher[Signal]):
 
 @final
 class Dispatcher(Observable):
-    """Signals by hand, from any threads.
+    """Sends signals by hand, from any threads.
 
     >>> dispatcher = Dispatcher()
     >>> handle = dispatcher.register(lambda: print("changed"))
     >>> dispatcher.update()
     changed
 
-    Demand: updates that are not requested wait, as a number. Thread: the caller's (G10).
+    Demand: updates that are not requested wait, and are only counted. Thread: the caller's (G10).
     """
 
     __slots__ = ("_lines",)
@@ -72,7 +72,7 @@ class Dispatcher(Observable):
 
     @property
     def terminated(self) -> bool:
-        """True if it has failed or completed."""
+        """True if this has failed or completed."""
         return self._lines.ended
 
     def update(self) -> None:
@@ -80,7 +80,7 @@ class Dispatcher(Observable):
         self._lines.put(UPDATE)
 
     def error(self, error: BaseException, /) -> None:
-        """Fail: all get `error` itself, even those that come later."""
+        """Fail: all updatables get `error` itself, even those that come later."""
         if error is None:
             raise none_given("error")
         self._lines.end(error)
@@ -92,7 +92,7 @@ class Dispatcher(Observable):
 
 @final
 class _Values(Publisher[T]):
-    """The values of a repository, for each subscriber as a strategy says."""
+    """The values of a repository, given to each subscriber as a strategy says."""
 
     __slots__ = ("_capacity", "_current", "_repository", "_strategy")
 
@@ -122,7 +122,7 @@ class _Values(Publisher[T]):
 
 @final
 class MutableRepository(Observable, Generic[T]):
-    """A value that changes: signals of the changes, or all values, as one prefers.
+    """A value that changes. Subscribers get a signal of each change or, by `values`, all values.
 
     >>> numbers = MutableRepository(0)
     >>> handle = numbers.register(lambda: print("changed to", numbers.get()))
@@ -139,7 +139,7 @@ class MutableRepository(Observable, Generic[T]):
         value: the first value.
 
     Raises:
-        NoneItemError: if the argument is None.
+        NoneItemError: if `value` is None.
     """
 
     __slots__ = ("_lines", "_signals", "_value")
@@ -177,7 +177,7 @@ class MutableRepository(Observable, Generic[T]):
         hooks.drop_item(value)
 
     def error(self, error: BaseException, /) -> None:
-        """Fail: all get `error` itself, even those that come later."""
+        """Fail: all updatables get `error` itself, even those that come later."""
         if error is None:
             raise none_given("error")
         if self._lines.end(error):
@@ -202,11 +202,11 @@ class MutableRepository(Observable, Generic[T]):
         Args:
             strategy: what happens to values that are not requested: see `Strategy`.
             capacity: how many values wait at most, in ``buffer``.
-            current: whether it begins with the present value.
+            current: whether the flow begins with the present value.
         """
         check_strategy(strategy, capacity)
         return Flow(_Values(self, strategy, capacity, current=current))
 
     def join(self, outlet: Outlet[T], *, current: bool) -> None:
-        """Pass the values to `outlet`; for `values`."""
+        """Pass the values to `outlet`; used by `values`."""
         self._lines.join(outlet, self.get if current else None)

@@ -27,7 +27,7 @@ class Updatable:
     __slots__ = ()
 
     def on_register(self, remover: Removable, /) -> None:
-        """Called before the registration: `remover` ends the registration at any time."""
+        """Called before the registration. `remover` can end the registration at any time."""
 
     @abstractmethod
     def update(self) -> object:
@@ -36,7 +36,7 @@ class Updatable:
     def error(self, error: BaseException, /) -> None:
         """Handle the failure; nothing follows.
 
-        Without an implementation, the hook gets the error.
+        Without an implementation, the dropped-errors hook gets the error.
         """
         hooks.drop_error(error)
 
