@@ -60,7 +60,7 @@ class Terminating(Protocol):
 
 @runtime_checkable
 class Filled(Terminating, Protocol):
-    """A reservoir of `flow_rxcompat.converters`: ended when its flow has ended and no item is left."""
+    """A reservoir of `flow_rxcompat.converters`: ended when its flow has ended and it is empty."""
 
     @property
     def waiting(self) -> int:

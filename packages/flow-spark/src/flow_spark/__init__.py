@@ -116,7 +116,7 @@ _PLACES = {
     ".streams.write_each": ("BatchSink", "write_each"),
     "flow_core.batches": ("BatchStore", "MicroBatch"),
 }
-"""Loaded when first used: PySpark and pyarrow take half a second."""
+"""The names that are loaded when first used: importing PySpark and pyarrow takes half a second."""
 
 if not TYPE_CHECKING:  # for type checkers, any name would be an attribute then
     __getattr__, __dir__ = exported(__name__, _PLACES)

@@ -1,7 +1,7 @@
 """The records that this package registers; see `flow_core.plugins`.
 
-The objects are not imported here, as they need PySpark: a record of a method has its summary from
-that.
+The objects are not imported here, as they need PySpark. So the record of a method takes its summary
+from the method of `Flow`.
 """
 
 from __future__ import annotations

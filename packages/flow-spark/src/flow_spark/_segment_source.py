@@ -1,4 +1,7 @@
-"""The spool of a flow as a streaming source of Spark; runs in Python workers, not in the driver."""
+"""The spool of a flow as a streaming source of Spark.
+
+It runs in Python workers, not in the driver.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def options(folder: Path, batch_segments: int, tasks: int) -> dict[str, str]:
     Args:
         folder: the spool.
         batch_segments: how many segments a micro-batch may have.
-        tasks: how many tasks may read them.
+        tasks: how many tasks may read a micro-batch.
     """
     return {
         "spool": str(folder),
@@ -55,7 +58,7 @@ def options(folder: Path, batch_segments: int, tasks: int) -> dict[str, str]:
 class SegmentSource(DataSource):
     """The source with the name `FORMAT`.
 
-    `options` has its folder, and the reader's schema its columns.
+    The folder of the spool is in `options`, and its columns are the reader's schema.
     """
 
     @classmethod
@@ -128,7 +131,7 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @override
     def prepareForTriggerAvailableNow(self) -> None:
-        """Take note that everything in the flow so far is available now."""
+        """Note that everything that the flow has given so far is available now."""
         self._to_the_end = True
 
     @override
@@ -156,7 +159,7 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @override
     def commit(self, end: _Offset) -> None:
-        """Remove what was consumed: there is room for more."""
+        """Remove what was consumed: so there is room for more."""
         self._segments.commit(self._number(end))
 
     @override
@@ -165,7 +168,7 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._lock.release()
 
     def _own(self) -> None:
-        """Be the only query that reads this spool: two would take each other's items."""
+        """Make this the only query that reads the spool: two would take each other's items."""
         if self._lock is not None:
             return
         lock = self._segments.reader
@@ -179,9 +182,9 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._lock = lock
 
     def _more(self, begin: int) -> int:
-        """Return the end, when everything so far was planned before.
+        """Return the end of the next micro-batch, if all segments so far were planned already.
 
-        Raises the error of the flow.
+        If the flow has failed, this raises its error.
         """
         deadline = time.monotonic() + _IDLE_S
         while True:

@@ -1,16 +1,17 @@
-"""A folder between a flow and a streaming query: segments of items, and the position of each side.
+"""A folder between a flow and a streaming query: with segments of items, and the positions of both.
 
-Files, all of them private, each complete or absent:
+Files, all of them private, each either complete or absent:
 
 * ``meta.json``: the id of the spool, and the columns.
 * ``NUMBER-FIRST-ROWS.arrow``: a segment, with the number of its first item.
 * ``committed.json``: the position up to which the query has finished; earlier segments are removed.
-* ``planned.json``: the position up to which the query has planned: there is room for as much again.
+* ``planned.json``: the position up to which the query has planned: there is room for as many
+  segments again.
 * ``outcome.json``: the end of the flow.
 * ``reserve``: room for ``outcome.json`` on a disk that is full.
-* ``writer.lock``, ``reader.lock``: their holder is alive; the system drops them with the process. A
-  process that opens the spool takes them for a moment, so that none removes what another one
-  writes.
+* ``writer.lock``, ``reader.lock``: while one of these locks is held, its holder is alive; the
+  system releases the lock when the process ends. A process that opens the spool takes both for a
+  moment, so that no process removes what another process writes.
 """
 
 from __future__ import annotations
@@ -45,11 +46,12 @@ _RESERVED_BYTES: Final = 4096
 _SHORT: Final = 600
 """The length of a text that fits into the reserve in any encoding, in characters."""
 _PATIENCE_S: Final = 5.0
-"""The time to wait for another process that makes the same spool, in seconds."""
+"""The time, in seconds, to wait for another process that is making the same spool."""
 _SUFFIX: Final = ".arrow"
 _PRIVATE: Final = 0o600
 _OWN_FIRST: Final = re.compile(r".*\.lock|[0-9a-f]{16}\.part")
-"""Files that may be there before ``meta.json`` is, if a process was killed while it wrote that."""
+"""Files that may be there before ``meta.json`` is, if a process was killed while it wrote
+``meta.json``."""
 
 
 @final
@@ -110,7 +112,10 @@ class Lock:
         self._descriptor = -1
 
     def acquire(self, patience_s: float) -> bool:
-        """Take it; return False if another process has it for all of `patience_s` seconds."""
+        """Take the lock.
+
+        Return False if another process holds it for all of `patience_s` seconds.
+        """
         if self._descriptor >= 0:
             return True
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
@@ -128,13 +133,13 @@ class Lock:
                 return True
 
     def release(self) -> None:
-        """Release it. Idempotent."""
+        """Release the lock. Calling this twice is harmless."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
     def held_by_anyone(self) -> bool:
-        """Return whether some process has it now."""
+        """Return whether some process holds the lock now."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -150,7 +155,7 @@ class Lock:
 
 @final
 class Segments:
-    """The folder; each side opens it, in its own process.
+    """The folder. The flow and the query each open it, in their own processes.
 
     Args:
         folder: the path of the folder.
@@ -167,7 +172,7 @@ class Segments:
         """Make a folder, or open one that was made before and has the same columns.
 
         Raises:
-            SpoolError: if it has others, or is something else.
+            SpoolError: if the folder has other columns, or is not a spool.
         """
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         spool = Segments(folder)
@@ -182,7 +187,7 @@ class Segments:
         return spool
 
     def _opened(self, schema: str) -> dict[str, Any]:  # Any: as in JSON
-        """Return its description, and write one if there is none.
+        """Return the description of the spool; write one if there is none.
 
         Remove what a killed process left.
         """
@@ -256,7 +261,7 @@ class Segments:
         return SpoolPosition() if given is None else SpoolPosition(given["segment"], given["items"])
 
     def end(self) -> SpoolPosition:
-        """Return the position of the next segment, which also counts all items so far."""
+        """Return the position of the next segment, which also counts the items so far."""
         last = max(self._listed(), default=None)
         begin = self.begin()
         if last is None or last.number < begin.segment:
@@ -264,7 +269,7 @@ class Segments:
         return SpoolPosition(last.number + 1, last.first + last.rows)
 
     def planned(self) -> int:
-        """Return the number of the first segment that is in no micro-batch."""
+        """Return the number of the first segment that is in no micro-batch yet."""
         given = self._read(_PLANNED)
         return max(self.begin().segment, 0 if given is None else given["segment"])
 
@@ -276,11 +281,11 @@ class Segments:
     def append(
         self, batches: list[ArrowBatch], columns: ArrowSchema, at: SpoolPosition
     ) -> SpoolPosition:
-        """Add a segment; when this returns, it survives a crash.
+        """Add a segment; once this has returned, the segment survives a crash.
 
         Args:
             batches: the items.
-            columns: their schema.
+            columns: the schema of the items.
             at: the result of `end`.
 
         Returns:
@@ -312,7 +317,10 @@ class Segments:
         return found
 
     def commit(self, segment: int) -> None:
-        """Remove the segments before `segment`, which are not needed any more. Idempotent."""
+        """Remove the segments before `segment`, which are not needed any more.
+
+        Calling this twice is harmless.
+        """
         begin = self.begin()
         done = [part for part in sorted(self._listed()) if part.number < segment]
         if segment > begin.segment and done:
@@ -329,7 +337,7 @@ class Segments:
     def conclude(self, outcome: Outcome) -> None:
         """Note that the flow has ended.
 
-        On a full disk, too: otherwise the query would not notice.
+        This works even on a full disk: otherwise the query would not notice the end.
         """
         try:
             self._replace(_OUTCOME, {"error": outcome.error})
@@ -372,7 +380,7 @@ class Segments:
 
     @contextlib.contextmanager
     def _new(self, name: str, *, durable: bool = True) -> Generator[Any]:  # Any: see _created
-        """Open a file that is there only when it is complete.
+        """Open a new file, which gets its name only when it is complete.
 
         On a full disk, nothing is left of it.
         """

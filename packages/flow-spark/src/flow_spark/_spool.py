@@ -36,14 +36,15 @@ __all__ = [
 ]
 
 IN_MEMORY_BYTES: Final = 32 * 2**20
-"""The most that is sent to Spark at once, in bytes; more goes through files."""
+"""The most bytes that are sent to Spark at once; more go through files."""
 
 WORTH_A_FILE_BYTES: Final = 2**20
-"""The same where this process can write files that the cluster reads, which is soon faster."""
+"""The most bytes that are sent at once where this process can write files that the cluster reads:
+files are soon faster."""
 
 _ROW_GROUP_BYTES: Final = 4 * 2**20
-"""The size of the part of a file that one task reads as a whole: few and large ones are shared
-unevenly."""
+"""The size, in bytes, of the parts of a file that a task reads as a whole: a few large ones would
+be shared unevenly."""
 
 _NAME_ONE: Final = (
     "Name one: spool='/shared/folder' (which this process and all executors see under this path), "
@@ -82,7 +83,7 @@ def _sees_files(session: SparkSession) -> bool:
 def local_folder(spool: str | os.PathLike[str]) -> Path | None:
     """Return `spool` as a folder of this machine's file systems.
 
-    None if only Spark can write there.
+    The result is None if only Spark can write there.
     """
     text = os.fspath(spool)
     parts = urlsplit(text)
@@ -93,7 +94,7 @@ def local_folder(spool: str | os.PathLike[str]) -> Path | None:
 
 
 def private_folder(inside: Path | None = None) -> Path:
-    """Make a folder that only this user can look into, removed when the process ends."""
+    """Make a folder that only this user can look into; it is removed when the process ends."""
     if inside is not None:
         inside.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="flow-spark-", dir=inside))  # its mode is 0700
@@ -120,7 +121,7 @@ def _clean_up() -> None:
 
 
 def parquet_writer(file: Path, schema: ArrowSchema) -> Any:  # Any: its module has no types
-    """Return a writer of a new file that only this user can read; it costs little."""
+    """Return a writer of a new file that only this user can read; making one costs little."""
     from pyarrow import parquet as untyped
 
     file.touch(mode=0o600, exist_ok=False)
@@ -138,11 +139,11 @@ class _Store(Protocol):
 
     @abstractmethod
     def frame(self) -> DataFrame:
-        """Return all of them, as a DataFrame."""
+        """Return all batches, as a DataFrame."""
 
     @abstractmethod
     def remove(self) -> None:
-        """Remove them all."""
+        """Remove all batches."""
 
 
 @final
@@ -176,7 +177,8 @@ class _SparkStore:
     """Files that Spark itself writes, on a file system that this process does not reach.
 
     They are in a folder that only this user can look into, where the file system has such folders.
-    A client of Spark Connect can neither make one nor remove it: what is left then has no rows.
+    A client of Spark Connect can neither make such a folder nor remove it: the files that are left
+    then have no rows.
     """
 
     __slots__ = ("_columns", "_session", "_url")
@@ -220,9 +222,9 @@ class Spool:
     Args:
         session: the session of the DataFrame.
         columns: the columns of the batches.
-        inside: a folder for the files, which the cluster also reaches; None takes a temporary one,
+        inside: a folder for the files, which the cluster also reaches; None to use a temporary one,
             if the executors are on this machine and see it.
-        way_out: what a user can do if there is no such place.
+        way_out: the advice to the user if there is no such folder.
     """
 
     __slots__ = (
@@ -255,14 +257,15 @@ class Spool:
         least = IN_MEMORY_BYTES if is_connect(session) else WORTH_A_FILE_BYTES
         self._limit = min(IN_MEMORY_BYTES, least)
         self._filed: bool | None = None
-        """True if it goes to files that this process writes; not determined while it is small."""
+        """True if the batches go to files that this process writes; None while there are so few
+        that this is not decided."""
         self._store: _Store | None = None
 
     def write(self, batch: ArrowBatch) -> None:
         """Add a batch.
 
         Raises:
-            SpoolError: if it does not fit into memory, and no place for files is known.
+            SpoolError: if the batches do not fit into memory, and no place for files is known.
             OSError: if the disk is full, or cannot be written to.
         """
         self._waiting.append(batch)
@@ -323,7 +326,7 @@ class Spool:
 
 
 def spooled(spool: Spool, batches: Iterable[ArrowBatch]) -> DataFrame:
-    """Return a DataFrame of `batches`; after an error, remove the files, and cancel the flow."""
+    """Return a DataFrame of `batches`; after an error, remove the files and cancel the flow."""
     try:
         for batch in batches:
             spool.write(batch)
@@ -341,7 +344,10 @@ def _no_rows(session: SparkSession, columns: ItemSchema) -> DataFrame:
 
 
 def _folder_of(session: SparkSession) -> Path | None:
-    """Return the folder for the session's own temporary files; they go when it is stopped."""
+    """Return the folder for the session's own temporary files.
+
+    They are removed when the session is stopped.
+    """
     given = str(session.conf.get("spark.local.dir", "") or "").split(",")[0]
     folder = Path(given)
     return folder if given and folder.is_dir() and not is_connect(session) else None

@@ -1,4 +1,4 @@
-"""The processor in the tasks of a stream with states; made for ``transformWithState``."""
+"""The processor in the tasks of a stream with states, for Spark's ``transformWithState``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StateProcessor(StatefulProcessor):
         self._value: Any = None  # a ValueState, whose tuples have no types
 
     def __reduce__(self) -> tuple[type[StateProcessor], tuple[bytes]]:
-        """Pickle by its argument."""
+        """Pickle this object by its argument."""
         return StateProcessor, (self._pickled,)
 
     @override
@@ -84,7 +84,7 @@ class StateProcessor(StatefulProcessor):
         timerValues: TimerValues,
         expiredTimerInfo: ExpiredTimerInfo,
     ) -> Iterator[Row]:
-        """Remove keys that had no items since."""
+        """Remove the keys that have had no items for too long."""
         states = self._loaded()
         kept = self._kept()
         now_ms = timerValues.getCurrentProcessingTimeInMs()
@@ -119,7 +119,7 @@ class StateProcessor(StatefulProcessor):
 
 
 def _dump_kept(kept: _Kept) -> bytes:
-    """Pickle by value if needed: it outlives this process, and the ids that classes have in it."""
+    """Pickle by value if needed: a state outlives this process, and the ids of classes in it."""
     try:
         return pickle.dumps(kept, 5)
     except Exception:
@@ -127,7 +127,10 @@ def _dump_kept(kept: _Kept) -> bytes:
 
 
 def _rows(items: Iterator[tuple[Any, Any]], *checksums: int) -> Iterator[Row]:
-    """Yield chunks of `items`; the first has the checksums of what was read for them."""
+    """Yield chunks of `items`.
+
+    The first chunk has the checksums of what was read for these items.
+    """
     for chunk in chunks(items, TaskSender()):
         read = packed(checksums)
         yield Row(kind=int(chunk.kind), payload=bytes(chunk.payload), checksums=read)

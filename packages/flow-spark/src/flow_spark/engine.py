@@ -51,7 +51,7 @@ class SparkEngine(Engine):
 
     @override
     def place(self, flow: Flow[T], /) -> Flow[T]:
-        """Move the first source, which absorbs the stages behind it."""
+        """Return `flow` with its first source on Spark, where that runs the stages behind it."""
         return moved(flow, lambda source: source.on_spark(self.spark, spool=self._spool))
 
 

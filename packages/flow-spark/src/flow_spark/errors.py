@@ -39,7 +39,7 @@ class CheckpointConflictError(FlowError, RuntimeError):
 
 
 class SessionConflictError(FlowError, RuntimeError):
-    """A session does not fit: one with other settings runs, or the given one lacks something."""
+    """A session does not fit: another one runs already, or the given one lacks something."""
 
 
 class NotPicklableError(FlowError, TypeError):
@@ -78,8 +78,8 @@ class ChannelError(FlowError, RuntimeError):
 class PartitionChangedError(ChannelError):
     """A retried partition gave fewer items than were delivered before, or read other rows.
 
-    A retry resumes where the attempt before it stopped, so a partition has to give the same items
-    in the same order each time.
+    A retry resumes where the previous attempt has stopped. So a partition has to give the same
+    items in the same order each time.
     """
 
 
@@ -106,12 +106,12 @@ class RemoteError(FlowError, RuntimeError):
         self.traceback_text = traceback_text
 
     def __reduce__(self) -> tuple[type[RemoteError], tuple[str, str, str]]:
-        """Pickle by the three attributes."""
+        """Pickle this error by its three attributes."""
         return RemoteError, (self.type_name, self.message, self.traceback_text)
 
 
 class RemoteTracebackError(FlowError):
-    """The cause of an exception that came from a task: its traceback there, as text."""
+    """The cause of an exception that came from a task: the traceback of the task, as text."""
 
     def __init__(self, partition: int, task: int, text: str) -> None:
         super().__init__(f"raised on Spark in partition {partition} (task {task})\n\n{text}")
@@ -120,7 +120,7 @@ class RemoteTracebackError(FlowError):
         self.text = text
 
     def __reduce__(self) -> tuple[type[RemoteTracebackError], tuple[int, int, str]]:
-        """Pickle by the three arguments."""
+        """Pickle this error by its three arguments."""
         return RemoteTracebackError, (self.partition, self.task, self.text)
 
 

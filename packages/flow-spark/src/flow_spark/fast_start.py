@@ -1,9 +1,10 @@
 """Start local sessions in half the time: ``python -m flow_spark.fast_start``.
 
-Much of a session's start is the JVM loading and checking thousands of classes. This keeps them in
-an archive that later JVMs map into memory (AppCDS): on two cores a session was ready after 2.5 s
-instead of 5.8 s, and its first job had finished after 1.1 s instead of 3.0 s. The archive takes 170
-MB in the user's cache folder, fits one Java and one PySpark, and is used whenever it is there.
+Much of a session's start is the JVM loading and checking thousands of classes. This program keeps
+these classes in an archive that later JVMs map into memory (AppCDS): on two cores a session was
+ready after 2.5 s instead of 5.8 s, and its first job had finished after 1.1 s instead of 3.0 s. The
+archive takes 170 MB in the user's cache folder, fits one Java and one PySpark, and is used whenever
+it is there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Make the archive, or remove it.
 
     Args:
-        arguments: ``--remove``, or nothing; None takes the command line's.
+        arguments: ``--remove``, or nothing; None for those of the command line.
 
     Returns:
         The exit code.
@@ -57,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _record(made: Path) -> None:
-    """Run some of everything in a session, in a JVM that records its classes at its end."""
+    """Run a bit of everything in a session whose JVM records its classes when it ends."""
     recording = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made}"}
     with driver.session("local[2]", conf=recording, fast_start=True) as spark:
         driver.be_patient(_TIMEOUT_S)

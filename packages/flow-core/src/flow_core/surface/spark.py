@@ -79,21 +79,21 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         >>> flow.range(3).to_arrow(schema="n bigint").num_rows  # doctest: +SKIP
         3
 
-        Demand: bounded, for at most one item more than `limit`. Thread: the calling one, as for
+        Demand: at most one item more than `limit` is requested. Thread: the calling one, as for
         `write`.
 
         Args:
-            limit: how many items may be held in memory: one more is an error, so that an unexpectedly
+            limit: how many items may be held in memory; one more is an error, so that an unexpectedly
                 large flow does not exhaust it. None for no limit.
             schema: the columns, as for `to_dataframe`. DDL needs a session.
 
         Raises:
             ValueError: if `limit` is less than 1.
             LimitExceededError: when applied, if there are more items than `limit`.
-            UnsupportedTypeError: when applied, as `to_dataframe`.
-            OrderedOperatorError: when applied, as `to_dataframe`.
+            UnsupportedTypeError: when applied, as with `to_dataframe`.
+            OrderedOperatorError: when applied, as with `to_dataframe`.
             SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
-            SparkJobError: when applied, as `write`.
+            SparkJobError: when applied, as with `write`.
 
         Executed by flow-spark: `flow_spark.to_arrow`.
         """
@@ -110,29 +110,28 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
 
         If the flow is on Spark, its items stay there, and the DataFrame is as lazy as any: the stages
         run when it is counted, written or joined. A flow of this process is run at once, to its end, in
-        bounded memory: more than a MiB goes through Parquet files, which are removed when the session
-        of `session()` or this process ends.
+        bounded memory: more than a MiB goes through Parquet files. They are removed when the session
+        ends, if `session()` opened it, and otherwise when this process ends.
 
         >>> import flow_core as flow
         >>> odd = flow.range(10).on_spark(session).filter(lambda n: n % 2)  # doctest: +SKIP
         >>> odd.to_dataframe(schema="n bigint").write.parquet("odd")  # doctest: +SKIP
 
-        Demand: of a flow of this process, bounded, as items are written.
+        Demand: a flow of this process gets bounded requests, as its items are written.
 
         Args:
-            session: the session of the DataFrame, for a flow of this process; None takes the active
-                one.
+            session: the session of the DataFrame, for a flow of this process; None for the active one.
             schema: the columns: DDL such as ``"id bigint, name string"``, a StructType, a
-                ``pyarrow.Schema``, a dataclass, NamedTuple or TypedDict, or a plain type. None takes
-                the annotated return type of the last mapper.
-            spool: a folder for the files of a flow of this process, which the cluster reaches under the
-                same path (`write` says more); None takes a temporary one, which is enough for ``local``
-                masters. Files that Spark puts under a URL are left there.
+                ``pyarrow.Schema``, a dataclass, NamedTuple or TypedDict, or a plain type. None for the
+                annotated return type of the last mapper.
+            spool: a folder, which the cluster reaches under the same path, or a URL (`write` says
+                more), for the files of a flow of this process; None takes a temporary folder, which is
+                enough for ``local`` masters. Files under a URL, which Spark writes, are not removed.
 
         Raises:
-            UnsupportedTypeError: when applied, if no schema is given and the stages do not have one; or
-                to a stream with a stage over all of its items.
-            OrderedOperatorError: when applied, if a stage depends on an order, and there is none.
+            UnsupportedTypeError: when applied, if no schema is given and the stages do not have one, or
+                if the flow is a stream and a stage needs all of its items at once.
+            OrderedOperatorError: when applied, if a stage depends on an order, and the items have none.
             SchemaMismatchError: if an item does not fit; on Spark, when the DataFrame runs.
             SpoolError: when applied, if the items do not fit into memory, and there is no place for
                 files.
@@ -150,9 +149,9 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         >>> flow.range(3).to_pandas(schema="n bigint")["n"].sum()  # doctest: +SKIP
         3
 
-        A column of ints with a null among them is of pandas' own nullable type, such as ``Int64``: as
-        floats, which pandas would make of them, large ones would lose digits. Maps are dicts; Variants,
-        geometries and user-defined types are objects, as items are.
+        A column of ints with a null among them gets a nullable type of pandas, such as ``Int64``:
+        pandas would make floats of the ints, and large ones would lose digits. Maps become dicts;
+        Variants, geometries and user-defined types become the same objects as in items.
 
         Demand and thread are those of `to_arrow`.
 
@@ -161,12 +160,12 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
             schema: as for `to_arrow`.
 
         Raises:
-            ValueError: as `to_arrow`.
-            LimitExceededError: as `to_arrow`.
-            UnsupportedTypeError: as `to_arrow`.
-            OrderedOperatorError: as `to_arrow`.
-            SchemaMismatchError: as `to_arrow`.
-            SparkJobError: as `to_arrow`.
+            ValueError: as with `to_arrow`.
+            LimitExceededError: as with `to_arrow`.
+            UnsupportedTypeError: as with `to_arrow`.
+            OrderedOperatorError: as with `to_arrow`.
+            SchemaMismatchError: as with `to_arrow`.
+            SparkJobError: as with `to_arrow`.
 
         Executed by flow-spark: `flow_spark.to_pandas`.
         """
@@ -188,26 +187,28 @@ class SparkWords(Words[T_co], Generic[T_co]):
         """Handle a stream micro-batch by micro-batch, as with ``foreachBatch``, but in this process.
 
         After a crash the micro-batch that was not committed comes again, with the same number: the
-        action should overwrite what it did then, or be given to `for_each_batch_once`.
+        action should overwrite what it did the first time, or be given to `for_each_batch_once`.
 
         >>> def save(batch_id: int, items) -> None:
         ...     write(f"part-{batch_id}.json", items)
         >>> rows = from_stream(df, checkpoint="state/rows")  # doctest: +SKIP
         >>> rows.spark.for_each_batch(save).subscribe()  # doctest: +SKIP
 
-        It is for flows of `from_stream` with nothing but stages behind them. It gives a `MicroBatch`
-        for each micro-batch, which Spark commits when the subscriber has got it.
+        Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
+        flow with a `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got
+        it.
 
-        Demand: exact; the action is called for a micro-batch that is requested. Fusion: none.
+        Demand: exact; the action is called for a micro-batch when that is requested. Fusion: none.
         Errors: an error of the action fails the flow, and the micro-batch is not committed.
 
         Args:
-            action: called with the number of the micro-batch and its items, which are read as it
-                iterates, in bounded memory. Items that it does not read are skipped. It is called in
-                the thread that iterates over the flow, or in that of the subscription.
+            action: called with the number of the micro-batch and its items, which are read, in bounded
+                memory, as the action iterates over them. Items that the action does not read are
+                skipped. It is called in the thread that iterates over the flow, or in that of the
+                subscription.
 
         Raises:
-            UnsupportedTypeError: when applied to anything else.
+            UnsupportedTypeError: when applied to any other flow.
 
         Executed by flow-spark: `flow_spark.for_each_batch`.
         """
@@ -220,7 +221,7 @@ class SparkWords(Words[T_co], Generic[T_co]):
         *,
         subscriber: str = "subscriber",
     ) -> Flow[MicroBatch]:
-        """Handle each micro-batch of a stream exactly once, whatever crashes in between.
+        """Handle each micro-batch of a stream exactly once, even if there are crashes in between.
 
         The store saves the last number in one transaction with the effects of the action. By that
         number it recognises a micro-batch that Spark gives again after a crash, and does not call the
@@ -237,21 +238,21 @@ class SparkWords(Words[T_co], Generic[T_co]):
         >>> rows = from_stream(df, checkpoint="state/totals")  # doctest: +SKIP
         >>> rows.spark.for_each_batch_once(store, add).subscribe()  # doctest: +SKIP
 
-        It gives the same as `for_each_batch`; `MicroBatch.repeated` says that the action was not
+        The result is that of `for_each_batch`; `MicroBatch.repeated` is True if the action was not
         called. Demand, thread, fusion and errors are those of `for_each_batch`.
 
         Args:
-            store: keeps the numbers; `SqliteBatchStore`, or your own `BatchStore`. They are those of a
-                query, which goes with its checkpoint: without one, each run would be another query, and
-                do everything again.
+            store: keeps the numbers: a `SqliteBatchStore`, or your own `BatchStore`. The numbers are
+                those of a query, which is identified by its checkpoint: without a checkpoint, each run
+                would be a new query, and do everything again.
             action: called with the number, the items as in `for_each_batch`, and the object that the
-                store gives to work with, such as a database connection. Its effects elsewhere are not
-                part of the transaction.
+                store gives to work with, such as a database connection. Effects of the action elsewhere
+                are not part of the transaction.
             subscriber: distinguishes several users of one store.
 
         Raises:
             UnsupportedTypeError: when applied to anything but a flow of `from_stream` and stages, or to
-                one without a checkpoint.
+                such a flow without a checkpoint.
 
         Executed by flow-spark: `flow_spark.for_each_batch_once`.
         """
@@ -283,41 +284,42 @@ class SparkWords(Words[T_co], Generic[T_co]):
         ... )
 
         Items of one key come in the order of their micro-batches. Within a micro-batch Spark promises
-        no order, unless `order_by` gives one: then they are sorted, in memory.
+        no order, unless `order_by` gives one: then the items are sorted, in memory.
 
-        It is for flows of `from_stream` with nothing but stages behind them. Its result is a flow of
-        the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key` cannot
-        follow another.
+        Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
+        flow of the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key`
+        cannot follow another.
 
         Demand, thread and fusion are those of `from_stream`.
-        Errors: an error of a function here, or in a stage before, ends the query, whose error has its
-        text; an error of a stage behind it arrives as itself.
+        Errors: an error of one of these functions, or of a stage before `scan_by_key`, ends the query,
+        and the query's error has its text; an error of a stage that follows arrives as itself.
 
         Args:
             key: returns the key of an item; hashable. Equal keys belong together. Keys of plain types,
                 tuples and frozen dataclasses are divided among the tasks; those of other classes are
-                all handled in one place. Their classes are needed again after a restart, so they have
-                to be those of installed modules; the first key of a class of a script ends the query.
+                all handled in one place. The classes of keys are needed again after a restart, so they
+                have to be in installed modules: the first key whose class is in a script ends the
+                query.
             accumulate: called with the state of the item's key and the item; returns the new state. A
                 state has to be picklable; it is kept between runs of the program, so its class should
                 be in a module that can be imported.
             seed: the state of a key before its first item.
-            timeout: how long without an item until the state of a key is dropped, in seconds; the next
-                item begins with the seed again. Spark looks at the time once in each micro-batch. None
-                keeps states for ever.
+            timeout: how long, in seconds, a key may go without an item until its state is dropped; the
+                next item begins with the seed again. Spark looks at the time once in each micro-batch.
+                None to keep states for ever.
             on_timeout: called with the key and the dropped state; its result is sent as the last state
-                of the key, and None sends nothing.
+                of the key, and for None nothing is sent.
             order_by: returns the value by which items of one key are sorted within a micro-batch.
 
         Raises:
-            ValueError: if `timeout` is not positive, or `on_timeout` is given without it.
-            UnsupportedTypeError: when applied to anything else.
+            ValueError: if `timeout` is not positive, or `on_timeout` is given without a `timeout`.
+            UnsupportedTypeError: when applied to any other flow.
             NotPicklableError: when applied, if a function or the seed cannot be sent to the cluster.
-            ImportError: when applied, if protobuf is missing, which Spark needs for it.
+            ImportError: when applied, if protobuf is missing, which Spark needs for states.
 
-        RocksDB keeps the states: it becomes the session's state store if that has the default one. They
-        are divided into ``spark.sql.shuffle.partitions`` parts when a query first starts, and stay so:
-        on one machine, a few are enough.
+        RocksDB keeps the states: it becomes the session's state store if the session has the default
+        one. The states are divided into ``spark.sql.shuffle.partitions`` parts when a query first
+        starts, and stay so: on one machine, a few are enough.
 
         Executed by flow-spark: `flow_spark.scan_by_key`.
         """
@@ -342,18 +344,20 @@ class SparkWords(Words[T_co], Generic[T_co]):
         >>> rows = from_dataframe(df)  # doctest: +SKIP
         >>> rows.spark.select("origin", (col("minutes") / 60).alias("hours"))  # doctest: +SKIP
 
-        It is for flows of `from_dataframe` or `from_stream`, with nothing behind them but `where` and
-        `select`.
+        Use it on a flow of `from_dataframe` or `from_stream`, behind which there is nothing but `where`
+        and `select`.
 
         Demand, thread and fusion are those of `from_dataframe`.
 
         Args:
             columns: names, or expressions.
-            as_: the type of an item, as in `from_dataframe`. None: as before, if items were tuples,
-                dicts or Rows; else the bare value of an only column, or a tuple.
+            as_: the type of an item, as in `from_dataframe`. With None, the type stays the same if
+                items were tuples, dicts or Rows; otherwise an item is the bare value if there is only
+                one column, else a tuple.
 
         Raises:
-            TypeError: if a column is neither; a function of an item belongs in ``map``.
+            TypeError: if a column is neither a name nor an expression; a function of an item belongs in
+                ``map``.
             UnsupportedTypeError: when applied, if the flow has a stage already, or has no columns.
             SchemaMismatchError: when applied, if the columns do not fit `as_`.
             ValueError: if there are no columns.
@@ -366,14 +370,15 @@ class SparkWords(Words[T_co], Generic[T_co]):
         """Keep the rows for which a condition over columns is true.
 
         Spark's own engine applies it, before a row reaches Python, and often before it is read at all:
-        a file's statistics and a database can answer it. Columns that items do not have count, too.
+        the statistics of a file, or a database, can answer the condition. It may use columns that the
+        items do not have.
 
         >>> from pyspark.sql.functions import col
         >>> rows = from_dataframe(df, as_=Trip)  # doctest: +SKIP
         >>> rows.spark.where(col("minutes") > 3).map(lambda trip: trip.origin)  # doctest: +SKIP
 
-        It is for flows of `from_dataframe` or `from_stream`, with nothing behind them but `where` and
-        `select`.
+        Use it on a flow of `from_dataframe` or `from_stream`, behind which there is nothing but `where`
+        and `select`.
 
         Demand, thread and fusion are those of `from_dataframe`.
 
@@ -381,7 +386,7 @@ class SparkWords(Words[T_co], Generic[T_co]):
             condition: a ``Column``, or SQL such as ``"minutes > 3"``.
 
         Raises:
-            TypeError: if it is neither; a function of an item belongs in ``filter``.
+            TypeError: if `condition` is neither; a function of an item belongs in ``filter``.
             UnsupportedTypeError: when applied, if the flow has a stage already, or has no columns.
 
         Executed by flow-spark: `flow_spark.where`.
@@ -400,39 +405,41 @@ class SparkWords(Words[T_co], Generic[T_co]):
         session: SparkSession | None = None,
         spool: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Write a flow to files, by Spark.
+        """Have Spark write a flow to files.
 
         If the flow is on Spark, its items go from the executors to the files, not through this process.
         A flow of this process is run to its end first, in bounded memory: its items wait in a spool,
-        and Spark writes them only if all are there, so that a flow that fails leaves nothing behind.
+        and Spark writes them only once all are there. So a flow that fails leaves nothing behind.
 
         >>> trips = from_dataframe(df).filter(is_late)  # doctest: +SKIP
         >>> trips.spark.write("parquet", "late", mode="overwrite")  # doctest: +SKIP
 
-        Demand: of a flow of this process, bounded, as items are written to the spool. Thread: the
-        calling one, which waits for Spark; if it is interrupted, the job is cancelled.
+        Demand: a flow of this process gets bounded requests, as its items are written to the spool.
+        Thread: the calling one, which waits for Spark; if it is interrupted, the job is cancelled.
 
         Args:
             format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other format of Spark.
             path: the folder to make, on any file system that Spark reaches.
-            mode: what to do if it exists: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+            mode: what to do if `path` exists: ``"error"``, ``"append"``, ``"overwrite"`` or
+                ``"ignore"``.
             partition_by: the columns whose values become folders.
             schema: the columns, as for `to_dataframe`.
             options: options of the format, such as ``{"header": True}``.
             session: as for `to_dataframe`.
-            spool: where the items of a flow of this process wait. A path of this machine, which the
-                executors see too, on a shared file system; or a URL (``hdfs://…``, ``s3a://…``) under
-                which Spark itself puts them. None takes a temporary folder, which is enough for
-                ``local`` masters; other clusters are sent up to 32 MiB without one.
+            spool: where the items of a flow of this process wait: a path on a shared file system, which
+                the executors see, too; or a URL (``hdfs://…``, ``s3a://…``) under which Spark itself
+                puts the files. None for a temporary folder, which is enough for ``local`` masters;
+                other clusters get up to 32 MiB without such a folder.
 
         Raises:
             ValueError: if `mode` is unknown.
-            UnsupportedTypeError: when applied, if the columns are not known; or to a stream, which
-                `write_each` writes.
-            OrderedOperatorError: when applied, as `to_dataframe`.
+            UnsupportedTypeError: when applied, if the columns are not known; or if the flow is a
+                stream: use `write_each` for that.
+            OrderedOperatorError: when applied, as with `to_dataframe`.
             SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
-            SpoolError: when applied, as `to_dataframe`.
-            SparkJobError: when applied, if Spark's job fails; the text has the way out, if it is known.
+            SpoolError: when applied, as with `to_dataframe`.
+            SparkJobError: when applied, if Spark's job fails; the text has the way out, if one is
+                known.
 
         Executed by flow-spark: `flow_spark.write`.
         """
@@ -453,9 +460,9 @@ class SparkWords(Words[T_co], Generic[T_co]):
     ) -> Flow[MicroBatch]:
         """Give each micro-batch of a stream to several sinks on the cluster, by one query.
 
-        The stages before it run once: their results are kept on the executors while the sinks take
-        them, one after the other, and the next micro-batch begins when all have taken it. The items do
-        not pass through this process.
+        The stages before `write_each` run once: their results are kept on the executors while the sinks
+        take them, one after the other, and the next micro-batch begins when all sinks have taken this
+        one. The items do not pass through this process.
 
         >>> late = from_stream(trips, checkpoint="state/late").filter(is_late)  # doctest: +SKIP
         >>> batches = late.spark.write_each(  # doctest: +SKIP
@@ -465,26 +472,27 @@ class SparkWords(Words[T_co], Generic[T_co]):
         >>> handle.dispose()  # stops it  # doctest: +SKIP
 
         After a crash the micro-batch that was not committed comes again, with the same number, to all
-        sinks. `batch_writer` overwrites what it wrote then; other sinks should do the same. With
-        ``.publish()`` of flow-multicast behind it, ``connect()`` starts the query.
+        sinks. `batch_writer` overwrites what it wrote the first time; other sinks should do the same.
+        With ``.publish()`` of flow-multicast behind `write_each`, ``connect()`` starts the query.
 
-        It is for flows of `from_stream` with nothing but stages behind them. It gives a `MicroBatch`
-        for each micro-batch, which Spark commits when the subscriber has got it.
+        Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
+        flow with a `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got
+        it.
 
-        Demand: exact; sinks get a micro-batch when it is requested. Thread: as `from_stream`.
+        Demand: exact; sinks get a micro-batch when it is requested. Thread: as with `from_stream`.
         Fusion: none.
         Errors: an error of a sink ends the query; its text names the sink, and the micro-batch is not
         committed.
 
         Args:
             sinks: called with the rows of a micro-batch as a DataFrame, and its number. They run in
-                this process, or with Spark Connect in one of the server, to which they are pickled.
+                this process; with Spark Connect, they are pickled, and run in a process of the server.
             schema: the columns, as for `to_dataframe`.
 
         Raises:
             ValueError: if there are no sinks.
-            TypeError: if one cannot be called.
-            UnsupportedTypeError: when applied to anything else, or if the columns are not known.
+            TypeError: if a sink cannot be called.
+            UnsupportedTypeError: when applied to any other flow, or if the columns are not known.
             NotPicklableError: when subscribed, with Spark Connect, if a sink cannot be sent.
 
         Executed by flow-spark: `flow_spark.write_each`.

@@ -19,7 +19,7 @@ __all__ = ["check_column", "natively", "shown"]
 
 
 _GENERIC = (None, tuple, dict)
-"""Types of items that fit any columns."""
+"""Types of items that any columns fit."""
 
 
 def check_column(name: str, column: object, instead: str) -> None:

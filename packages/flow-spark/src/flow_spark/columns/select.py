@@ -33,18 +33,20 @@ def select(*columns: Column | str, as_: type[R] | str | None = None) -> Operator
     >>> rows = from_dataframe(df)  # doctest: +SKIP
     >>> rows.spark.select("origin", (col("minutes") / 60).alias("hours"))  # doctest: +SKIP
 
-    It is for flows of `from_dataframe` or `from_stream`, with nothing behind them but `where` and
-    `select`.
+    Use it on a flow of `from_dataframe` or `from_stream`, behind which there is nothing but `where`
+    and `select`.
 
     Demand, thread and fusion are those of `from_dataframe`.
 
     Args:
         columns: names, or expressions.
-        as_: the type of an item, as in `from_dataframe`. None: as before, if items were tuples,
-            dicts or Rows; else the bare value of an only column, or a tuple.
+        as_: the type of an item, as in `from_dataframe`. With None, the type stays the same if
+            items were tuples, dicts or Rows; otherwise an item is the bare value if there is only
+            one column, else a tuple.
 
     Raises:
-        TypeError: if a column is neither; a function of an item belongs in ``map``.
+        TypeError: if a column is neither a name nor an expression; a function of an item belongs in
+            ``map``.
         UnsupportedTypeError: when applied, if the flow has a stage already, or has no columns.
         SchemaMismatchError: when applied, if the columns do not fit `as_`.
         ValueError: if there are no columns.

@@ -20,14 +20,15 @@ def where(condition: Column | str) -> Operator[T, Flow[T]]:
     """Keep the rows for which a condition over columns is true.
 
     Spark's own engine applies it, before a row reaches Python, and often before it is read at all:
-    a file's statistics and a database can answer it. Columns that items do not have count, too.
+    the statistics of a file, or a database, can answer the condition. It may use columns that the
+    items do not have.
 
     >>> from pyspark.sql.functions import col
     >>> rows = from_dataframe(df, as_=Trip)  # doctest: +SKIP
     >>> rows.spark.where(col("minutes") > 3).map(lambda trip: trip.origin)  # doctest: +SKIP
 
-    It is for flows of `from_dataframe` or `from_stream`, with nothing behind them but `where` and
-    `select`.
+    Use it on a flow of `from_dataframe` or `from_stream`, behind which there is nothing but `where`
+    and `select`.
 
     Demand, thread and fusion are those of `from_dataframe`.
 
@@ -35,7 +36,7 @@ def where(condition: Column | str) -> Operator[T, Flow[T]]:
         condition: a ``Column``, or SQL such as ``"minutes > 3"``.
 
     Raises:
-        TypeError: if it is neither; a function of an item belongs in ``filter``.
+        TypeError: if `condition` is neither; a function of an item belongs in ``filter``.
         UnsupportedTypeError: when applied, if the flow has a stage already, or has no columns.
     """
     check_column("where", condition, "filter")

@@ -12,9 +12,9 @@ __all__ = ["archives", "options_for", "place"]
 
 
 def options_for(java: Java) -> str:
-    """Return options for a JVM of `java` to use the archive, if there is one.
+    """Return options for a JVM of `java` with which it uses the archive, if there is one.
 
-    A JVM ignores one that misfits.
+    A JVM ignores an archive that does not fit.
 
     Args:
         java: the Java whose JVM uses it.
@@ -27,7 +27,7 @@ def options_for(java: Java) -> str:
 
 
 def archives(java: Java) -> list[Path]:
-    """Return the archives of a Java.
+    """Return the archives that JVMs of `java` have made.
 
     Args:
         java: the Java whose JVM made them.
@@ -37,7 +37,7 @@ def archives(java: Java) -> list[Path]:
 
 
 def place(java: Java) -> tuple[Path, str]:
-    """Return the folder of archives, and the part of a name for a Java and the installed PySpark.
+    """Return the folder of archives, and the part of their names for `java` and the PySpark here.
 
     Args:
         java: the Java whose JVM uses them.

@@ -29,14 +29,16 @@ __all__ = ["check_existing", "check_release", "differing"]
 _PACKAGES: Final = tuple(
     name for name in SHIPPED if name.startswith("flow_") and name != "flow_testing"
 )
-"""Packages that have to be the same on executors; tests bring their own packages."""
+"""Packages that have to be the same on executors; tests put their own packages here."""
 _NEEDED: Final = ("flow_core", "flow_spark")
 
 _UNKNOWN: Final = "?"
-"""The version of a package that is there and was not installed: a folder, or a file sent along."""
+"""Stands for the version of a package that is there but was not installed: a folder, or a file sent
+along."""
 
 _LOOKS_FOR_S: Final = 10.0
-"""The time that opening a session waits for a slot to check an executor, in seconds."""
+"""The time, in seconds, for which the opening of a session waits for a slot, to check an
+executor."""
 
 _log: Final = logging.getLogger("flow.spark")
 
@@ -45,7 +47,7 @@ def check_existing(spark: SparkSession) -> None:
     """Run a small job that checks the Python of an executor, and the packages in it.
 
     Raises:
-        SessionConflictError: if a flow could not run there, with the way out.
+        SessionConflictError: if a flow could not run there, the text has the way out.
     """
     check_release("the session given", spark.version, remote=is_connect(spark))
     wrong = differing("the session given", spark)
@@ -61,13 +63,13 @@ def check_existing(spark: SparkSession) -> None:
 def differing(what: str, spark: SparkSession) -> list[str]:
     """Run a small job that checks the packages of an executor.
 
-    By this a client of Spark Connect also learns whether its tasks reach it from there. If no
+    By this job, a client of Spark Connect also learns whether its tasks can reach it. If no
     executor has run it after some seconds, all slots may be in use: the log says that nothing was
     checked.
 
     Args:
-        what: the owner of the executors, for the message.
-        spark: its session.
+        what: the owner of the executors, for messages.
+        spark: the session of the executors.
 
     Returns:
         The packages that are missing there, or have other versions than here, in words.
@@ -112,12 +114,12 @@ def check_release(what: str, version: str, *, remote: bool) -> None:
     """Compare the version of Spark that `what` runs with that of PySpark here.
 
     Args:
-        what: the owner, for the message.
+        what: the owner of that Spark, for messages.
         version: the version of Spark.
         remote: whether PySpark here is a client of Spark Connect, which may be older.
 
     Raises:
-        SessionConflictError: if they do not fit, with the way out.
+        SessionConflictError: if the versions do not fit; the text has the way out.
     """
     import pyspark
 
@@ -133,7 +135,10 @@ def check_release(what: str, version: str, *, remote: bool) -> None:
 def _look(
     names: Iterable[str], client: tuple[Any, ...] | None
 ) -> Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]:
-    """Return a function that is sent as a whole: the executors may not have this module."""
+    """Return the function of the small job.
+
+    It is sent as a whole, since the executors may not have this module.
+    """
     unknown = _UNKNOWN
 
     def look(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:

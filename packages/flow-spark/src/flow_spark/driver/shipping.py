@@ -14,11 +14,11 @@ __all__ = ["packed"]
 def packed(folder: Path) -> Path:
     """Return a zip of the packages that tasks import, for ``SparkContext.addPyFile``.
 
-    It has all of `SHIPPED` that are installed here, whether a flow uses them or not: that is known
-    only when it runs, and they are small.
+    The zip has all packages of `SHIPPED` that are installed here, whether a flow uses them or not:
+    that is known only when the flow runs, and they are small.
 
     Args:
-        folder: the folder for it.
+        folder: the folder for the zip.
     """
     archive = folder / "flow_packages.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packing:

@@ -14,7 +14,7 @@ __all__ = ["Workspace", "sweep"]
 
 _PREFIX: Final = "flow-spark-"
 _OWNER: Final = "owner"
-"""A file that the owner of a folder keeps locked; any end of the owner unlocks it."""
+"""A file that the owner of a folder keeps locked; however the owner ends, the file is unlocked."""
 
 
 @final
@@ -32,7 +32,7 @@ class Workspace:
         self._lock: int | None = _locked(self.path)
 
     def remove(self) -> None:
-        """Remove it with all its contents. Idempotent."""
+        """Remove the folder with all its contents. Calling this twice is harmless."""
         shutil.rmtree(self.path, ignore_errors=True)
         lock, self._lock = self._lock, None
         if lock is not None:

@@ -13,7 +13,7 @@ __all__ = ["ArrowArray", "ArrowBatch", "ArrowField", "ArrowSchema", "ArrowTable"
 
 
 class ArrowType(Protocol):
-    """A ``pyarrow.DataType``. Most attributes exist for some types only."""
+    """A ``pyarrow.DataType``. Most of its attributes exist for some types only."""
 
     @property
     def tz(self) -> str | None:
@@ -71,12 +71,12 @@ class ArrowField(Protocol):
 
     @property
     def type(self) -> ArrowType:
-        """The type of its values."""
+        """The type of the column's values."""
         ...
 
     @property
     def nullable(self) -> bool:
-        """True if there may be nulls."""
+        """True if the column may have nulls."""
         ...
 
     @property
@@ -91,7 +91,7 @@ class ArrowField(Protocol):
 
     @abstractmethod
     def with_nullable(self, nullable: bool, /) -> ArrowField:
-        """Return the same field, in which there may be nulls or not."""
+        """Return the same field, in which nulls are allowed, or not."""
         ...
 
     @abstractmethod
@@ -115,7 +115,7 @@ class ArrowSchema(Protocol):
 
     @abstractmethod
     def serialize(self) -> bytes:
-        """Return it as an IPC message; a buffer."""
+        """Return the schema as an IPC message, in a buffer."""
         ...
 
     @abstractmethod
@@ -130,7 +130,7 @@ class ArrowArray(Protocol):
 
     @property
     def type(self) -> ArrowType:
-        """The type of its values."""
+        """The type of the values."""
         ...
 
     @abstractmethod
@@ -138,7 +138,7 @@ class ArrowArray(Protocol):
 
     @property
     def null_count(self) -> int:
-        """The number of nulls; counted once and kept."""
+        """The number of nulls; it is counted once and kept."""
         ...
 
     @property
@@ -173,7 +173,7 @@ class ArrowArray(Protocol):
 
     @abstractmethod
     def get_total_buffer_size(self) -> int:
-        """Return how many bytes its buffers take, whatever part of them it is."""
+        """Return how many bytes the buffers take as a whole, even if the array uses only a part."""
         ...
 
     @abstractmethod
@@ -198,9 +198,9 @@ class ArrowArray(Protocol):
 
     @abstractmethod
     def buffers(self) -> list[Buffer | None]:
-        """Return the buffers of its values, with those of nested ones; None where there is none.
+        """Return the buffers of the values, also of nested values; None where there is none.
 
-        For a slice they are those of the whole.
+        For a slice, they are those of the whole array.
         """
         ...
 
@@ -220,7 +220,7 @@ class ArrowBatch(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes of the values; for a slice, only its own."""
+        """The number of bytes of the values; for a slice, only those of the slice."""
         ...
 
     @property
@@ -254,7 +254,7 @@ class ArrowBatch(Protocol):
 
     @abstractmethod
     def serialize(self) -> bytes:
-        """Return it as an IPC message without the schema; a buffer."""
+        """Return the batch as an IPC message without the schema, in a buffer."""
         ...
 
 
@@ -325,7 +325,7 @@ class _Tables(Protocol):
 
 
 class _Arrow(Protocol):
-    """The used part of the module."""
+    """The part of the module pyarrow that is used."""
 
     @property
     def types(self) -> _Types: ...

@@ -41,11 +41,12 @@ from flow_spark.items.shapes import (
 __all__ = ["BATCH_ROWS", "PORTION", "Batching", "to_batches"]
 
 BATCH_ROWS: Final = 10_000
-"""The number of rows in the batches made here, as many as Spark itself puts into one."""
+"""The number of rows in the batches that are made here, as many as Spark itself puts into a
+batch."""
 
 PORTION: Final = 625
-"""The number of items held at once: a part of a batch, and less than the 700 new objects after
-which Python's collector runs, which costs as much as the columns themselves."""
+"""The number of items held at once: a part of a batch. It is less than the 700 new objects after
+which Python's garbage collector runs, which costs as much as the columns themselves."""
 
 _INT64: Final = pa.int64()
 _FLOAT32: Final = pa.float32()
@@ -79,15 +80,15 @@ def to_batches(
     """Make Arrow batches of items.
 
     Args:
-        items: tuples, dicts, Rows, dataclasses or NamedTuples; or plain values for an only column.
-            Items with field names are matched by name, others by position.
+        items: tuples, dicts, Rows, dataclasses or NamedTuples; or plain values if there is only one
+            column. Items with field names are matched by name, others by position.
         schema: the columns.
-        rows: how many items go into a batch, if they are not so large that fewer take 32 MiB.
+        rows: how many items go into a batch, unless they are so large that fewer take 32 MiB.
         first: the number of the first item, for messages.
         tell: called with an error of `items`, before any other code.
 
     Raises:
-        SchemaMismatchError: if an item does not fit; it names the item, and the field.
+        SchemaMismatchError: if an item does not fit; the text names the item, and the field.
     """
     iterator = iter(items)
     batching = Batching(schema, rows, first=first)
@@ -131,10 +132,10 @@ class Batching:
         self.wanted = min(rows, _FIRST_PORTION)
 
     def add(self, items: list[Any]) -> ArrowBatch | None:
-        """Add up to `wanted` items; return the batch, if they fill it.
+        """Add up to `wanted` items; return the batch, if they complete it.
 
         Raises:
-            SchemaMismatchError: if an item does not fit; it names the item, and the field.
+            SchemaMismatchError: if an item does not fit; the text names the item, and the field.
         """
         schema = self._schema
         columns = _to_columns(items, schema.names, self._makers, self.count, bare=schema.bare)
@@ -209,7 +210,7 @@ def _of_class(items: list[Any], cls: type[Any], names: tuple[str, ...]) -> list[
 
 
 def _row(item: Any, names: tuple[str, ...], index: int) -> Sequence[Any]:
-    """Take one item apart, the slow way, which can report what is wrong with it."""
+    """Take one item apart in the slow way, which can report what is wrong with it."""
     cls = class_of(item)
     given: Mapping[str, Any] | None = None
     if is_mapping(item):
@@ -254,7 +255,7 @@ def _row(item: Any, names: tuple[str, ...], index: int) -> Sequence[Any]:
 
 @final
 class _Maker:
-    """Makes the arrays of one column; it determines once what its type needs.
+    """Makes the arrays of one column; it determines once what the type of the column needs.
 
     Args:
         field: the field of the schema.
@@ -270,11 +271,11 @@ class _Maker:
         self._deep: Final = bool(inner_fields(field.type))
 
     def plain(self, values: _Column) -> ArrowArray | None:
-        """Return a column of integers, as Arrow finds them without being asked for these.
+        """Return a column of integers, if Arrow infers integers without being asked for them.
 
-        If asked, it would take floats and cut them off. This check costs half of what looking at
-        the type of each value does. None if they are not integers, or might be something else as
-        well.
+        If asked, Arrow would accept floats and cut them off. This check costs half of what it costs
+        to look at the type of each value. The result is None if the values are not integers, or
+        might be something else as well.
         """
         if not self._integers:
             return None
@@ -290,9 +291,9 @@ class _Maker:
         """Return the array of a column.
 
         Args:
-            given: its values.
+            given: the values of the column.
             items: the items that the values were taken from.
-            first: the number of the first of these.
+            first: the number of the first of these items.
 
         Raises:
             SchemaMismatchError: if a value does not fit.
@@ -353,7 +354,7 @@ _Rules = tuple[
 
 
 def _rules(field: ArrowField) -> _Rules:
-    """Return how values of a column are prepared for Arrow, and which ones it must not take."""
+    """Return how values of a column are prepared for Arrow, and which values it must not take."""
     if objects_of(field) is not None:
         return _writer(field), None, None
     return _writer(field), _foreign_to(field.type), _loss_of(field.type)
@@ -478,7 +479,7 @@ def _nanoseconds(given: object) -> str | None:
 
 
 def _is_fractional(cls: type[Any]) -> bool:
-    """Return whether it is a number with a fraction, such as a Decimal or one of NumPy's."""
+    """Return whether `cls` is of numbers with a fraction, such as Decimal or NumPy's floats."""
     return issubclass(cls, numbers.Number) and not issubclass(cls, numbers.Integral)
 
 

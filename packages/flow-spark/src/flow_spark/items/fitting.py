@@ -90,7 +90,7 @@ def check_fit(schema: ArrowSchema, as_: TypeHint) -> None:
 def chosen(field: ArrowField, hint: TypeHint) -> TypeHint:
     """Return what values of `field` become, of the types that `hint` leaves open.
 
-    Without Optional.
+    The result is without Optional.
     """
     inner, _ = unwrapped(hint)
     if typing.get_origin(inner) in (Union, types.UnionType):
@@ -102,7 +102,7 @@ def chosen(field: ArrowField, hint: TypeHint) -> TypeHint:
 
 
 def filled_alone(as_: TypeHint) -> frozenset[str]:
-    """Return the fields that a dataclass fills itself (``init=False``): it does not take them."""
+    """Return the fields that a dataclass fills itself (``init=False``), not from arguments."""
     if not (is_class(as_) and dataclasses.is_dataclass(as_)):
         return frozenset()
     return frozenset(field.name for field in dataclasses.fields(as_) if not field.init)
@@ -123,7 +123,8 @@ def has_default(as_: TypeHint, name: str) -> bool:
 
 
 _Misfit = tuple[str, ArrowField, TypeHint]
-"""The place, the field that is there, and what should be: a type, or a text with the problem."""
+"""The place, the field that is there, and what it should be: a type, or a text about the
+problem."""
 
 
 def _misfits(field: ArrowField, hint: TypeHint, where: str) -> Iterator[_Misfit]:
@@ -220,7 +221,7 @@ def checks_itself(record: TypeHint) -> bool:
 
 
 def _spark_name(field: ArrowField) -> str:
-    """Return Spark's name for the type of `field`, or else Arrow's."""
+    """Return Spark's name for the type of `field`, or else Arrow's name."""
     objects = objects_of(field)
     if objects is not None and objects.held is not None:
         return objects.name

@@ -26,10 +26,10 @@ _SEED: Final = 42
 def stable_hash(key: Any) -> int:  # Any: a key of any type, looked into
     """Return a hash of `key`, 31 bits.
 
-    For text it does not depend on the process, as Python's does.
+    For text, the hash does not depend on the process, as Python's does.
 
     Equal keys have the same hash. Keys of classes that are not known here all have the same hash:
-    they are reduced correctly, but in one place.
+    they are handled correctly, but in one place.
 
     >>> stable_hash("spam") == stable_hash("spam"), stable_hash(1) == stable_hash(1.0)
     (True, True)
@@ -46,9 +46,10 @@ def stable_hash(key: Any) -> int:  # Any: a key of any type, looked into
 
 @functools.lru_cache(maxsize=16)
 def partition_values(partitions: int) -> tuple[int, ...]:
-    """Return, for each of `partitions`, the integer that Spark's ``repartition`` puts there.
+    """Return, for each of `partitions`, an integer that Spark's ``repartition`` puts into it.
 
-    Spark hashes the values of the column. The numbers of partitions themselves would meet in a few.
+    Spark hashes the values of the column. If the values were the numbers of the partitions
+    themselves, many would end up in the same partition.
 
     Args:
         partitions: the number of partitions, at least 1.
@@ -101,9 +102,9 @@ def _other(key: Any) -> int:  # Any: as in stable_hash
 
 
 def _is_number_of_numpy(key: object) -> bool:
-    """Return whether it has the hash of the Python number that it equals.
+    """Return whether `key` is a number of NumPy, with the hash of the Python number it equals.
 
-    Without importing NumPy.
+    This does not import NumPy.
     """
     cls = type(key)
     if cls.__module__ != "numpy":
@@ -125,4 +126,4 @@ def _combined(parts: Iterable[object]) -> int:
 
 
 _HASHES: Final[frozenset[Callable[..., int]]] = frozenset(cls.__hash__ for cls in (*_NUMBERS, bool))
-"""The hash functions of the numbers; a subclass with another equality has another one."""
+"""The hash functions of the numbers; a subclass with another equality has another hash function."""

@@ -49,7 +49,7 @@ def is_zoned(kind: ArrowType) -> bool:
 
 
 def inner_fields(kind: ArrowType) -> list[ArrowField]:
-    """Return the fields of a nested type; none for another one."""
+    """Return the fields of a nested type; none for any other type."""
     if pa.types.is_map(kind):
         return [kind.key_field, kind.item_field]
     if pa.types.is_struct(kind):

@@ -1,7 +1,7 @@
-"""Values that are objects of special classes, and that Spark holds taken apart.
+"""Values that are objects of special classes, and that Spark holds as their parts.
 
 These are Variants, geometries and geographies, which have their own Arrow types, and user-defined
-types such as vectors of MLlib, which have not: those are marked in the metadata of the field.
+types such as vectors of MLlib, which have none: those are marked in the metadata of the field.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _UDT: Final = b"flow:udt"
-"""The key of a field's metadata with the mark of its user-defined type."""
+"""The key of a field's metadata for the mark of its user-defined type."""
 
 _known: Final[dict[bytes, UserDefinedType]] = {}
 """The user-defined types by their marks. Other processes get them together with marked fields."""
@@ -43,7 +43,7 @@ _CLASSES: Final[Mapping[bytes, str]] = {
     b"geometry": "Geometry",
     b"geography": "Geography",
 }
-"""The classes of PySpark, by its mark in the metadata of a field within the struct."""
+"""The classes of PySpark, by PySpark's mark in the metadata of a field within the struct."""
 
 _MODULE: Final = "pyspark.sql.types"
 _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -59,7 +59,7 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 @final
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """The objects that are the values of a field.
+    """Describes the objects that are the values of a field.
 
     Attributes:
         name: their name, for messages.
@@ -77,7 +77,7 @@ class Objects:
 
 
 def objects_of(field: ArrowField) -> Objects | None:
-    """Return the objects that values of `field` are; None if they are what Arrow makes of them."""
+    """Return what kind of objects the values of `field` are; None for Arrow's plain values."""
     udt = _udt_of(field)
     if udt is not None:
         return _user_defined(field, udt)
@@ -110,13 +110,13 @@ def spark_type_of(hint: TypeHint) -> DataType | None:
 
 
 def marked(schema: ArrowSchema, struct: StructType) -> ArrowSchema:
-    """Return `schema` with marks where `struct`, which is the same in Spark's terms, has UDTs."""
+    """Return `schema` with marks where `struct`, the same schema in Spark, has UDTs."""
     fields = [_marked(field, given.dataType) for field, given in zip(schema, struct, strict=True)]
     return pa.schema(fields) if any(map(_is_marked, fields)) else schema
 
 
 def marked_as(schema: ArrowSchema, other: ArrowSchema) -> ArrowSchema:
-    """Return `schema` with the marks of `other`, whose columns it has, perhaps in other zones."""
+    """Return `schema` with the marks of `other`: the same columns, perhaps in other zones."""
     if not any(map(_is_marked, other)):
         return schema
     known = set(other.names)  # there may be more columns, which are not read
@@ -148,7 +148,7 @@ def know(found: Mapping[bytes, UserDefinedType]) -> None:
 
 
 def unmarked(struct: StructType, schema: ArrowSchema) -> StructType:
-    """Return `struct` with UDTs where `schema`, which is the same in Arrow's terms, has marks."""
+    """Return `struct` with UDTs where `schema`, the same in Arrow, has marks."""
     return cast("StructType", _unmarked(struct, pa.field("", pa.struct(list(schema)))))
 
 

@@ -59,14 +59,14 @@ class ItemSchema:
 
     @staticmethod
     def of(given: TypeHint) -> ItemSchema:
-        """Make one from DDL, a Spark or an Arrow schema, or a Python type.
+        """Make a schema from DDL, a Spark or an Arrow schema, or a Python type.
 
         Args:
             given: ``"id bigint, name string"``, a StructType, a `pyarrow.Schema`, or a type as for
                 `schema_of`. DDL needs a running session, whose parser reads it.
 
         Raises:
-            UnsupportedTypeError: if it has no counterpart in Spark.
+            UnsupportedTypeError: if `given` has no counterpart in Spark.
         """
         if isinstance(given, ItemSchema):
             return given
@@ -101,11 +101,11 @@ class ItemSchema:
         return is_listed(column.type) or pa.types.is_map(column.type)
 
     def spark(self) -> StructType:
-        """Return the same as a schema of Spark."""
+        """Return the columns as a schema of Spark."""
         return _arrow_to_spark(self.arrow) if self.struct is None else self.struct
 
     def __reduce__(self) -> tuple[Callable[..., ItemSchema], tuple[object, ...]]:
-        """Pickle with the user-defined types that it knows by their marks."""
+        """Pickle the schema with the user-defined types that its marks stand for."""
         return _remade, (known_in(self.arrow), self.arrow, self.item_type, self.struct)
 
     def __str__(self) -> str:
@@ -140,7 +140,8 @@ def schema_of(hint: TypeHint) -> ItemSchema:
             the column ``value``.
 
     Raises:
-        UnsupportedTypeError: if a type in it has no counterpart in Spark; the text has the place.
+        UnsupportedTypeError: if a type in it has no counterpart in Spark; the text says where it
+            is.
     """
     inner, _ = unwrapped(hint)
     fields = record_fields(inner)
@@ -250,7 +251,7 @@ def _arrow_to_spark(schema: ArrowSchema) -> StructType:
 
 
 def _spelled(field: ArrowField) -> ArrowField:
-    """Return `field` with a type that PySpark knows, where it knows one of the same values."""
+    """Return `field` with a type that PySpark knows, if it knows one for the same values."""
     return field.with_type(_spelled_type(field.type))
 
 

@@ -45,9 +45,9 @@ Convert = Callable[[Any], Any]
 
 
 def record_fields(hint: TypeHint) -> Fields | None:
-    """Return names and types of the fields of a dataclass, NamedTuple or TypedDict.
+    """Return the names and types of the fields of a dataclass, NamedTuple or TypedDict.
 
-    None for others.
+    The result is None for other types.
     """
     if not is_class(hint):
         return None
@@ -99,14 +99,17 @@ def all_fields(hint: TypeHint) -> dict[type[Any], Fields]:
 def know(fields: Mapping[type[Any], Fields]) -> None:
     """Take over what `all_fields` found in another process.
 
-    A class that comes by value has no module here in which the names of its annotations could be
-    looked up.
+    A class that comes by value has no module in this process in which the names of its annotations
+    could be looked up.
     """
     _known.update(fields)
 
 
 def unwrapped(hint: TypeHint) -> tuple[TypeHint, bool]:
-    """Return `hint` without Optional, Annotated, NewType and aliases; and if None is allowed."""
+    """Return `hint` without Optional, Annotated, NewType and aliases.
+
+    And whether None is allowed.
+    """
     optional = False
     while True:
         origin = typing.get_origin(hint)
@@ -133,7 +136,7 @@ def has_fields(cls: type[Any], names: tuple[str, ...]) -> bool:
 
 
 def is_object(cls: type[Any], names: tuple[str, ...]) -> bool:
-    """Return whether instances of `cls`, with a user-defined type, are bare values."""
+    """Return whether instances of `cls` have a user-defined type, so that each is a bare value."""
     return len(names) == 1 and hasattr(cls, "__UDT__") and not has_fields(cls, names)
 
 
@@ -169,7 +172,7 @@ def class_of(value: object) -> type[Any]:
 
 
 def or_none(convert: Convert | None) -> Convert:
-    """Return `convert`, but so that None stays None."""
+    """Return a function that does as `convert`, except that None stays None."""
     if convert is None:
         return _same
     return lambda value: None if value is None else convert(value)

@@ -20,7 +20,7 @@ _CASE_SENSITIVE: Final = "spark.sql.caseSensitive"
 def respelled(df: DataFrame, as_: TypeHint) -> DataFrame:
     """Return `df` with the names of a record's fields, where its own differ from them in case only.
 
-    It is `df` itself if no name differs, or if ``spark.sql.caseSensitive`` is set.
+    The result is `df` itself if no name differs, or if ``spark.sql.caseSensitive`` is set.
 
     Args:
         df: the DataFrame to read.
@@ -43,7 +43,7 @@ def respelled(df: DataFrame, as_: TypeHint) -> DataFrame:
 
 
 def quoted(name: str) -> str:
-    """Return the column of just this name, as Spark reads names."""
+    """Return `name` in quotes, so that Spark takes it for the name of one column."""
     return f"`{name.replace('`', '``')}`"
 
 

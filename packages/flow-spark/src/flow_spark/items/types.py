@@ -65,7 +65,7 @@ _RESULTS: typing.Final = {
 
 
 def item_type(stages: tuple[Stage[Any, Any], ...], source: object) -> object:
-    """Return the type of the results of `stages`, or None if nothing declares it.
+    """Return the type of the results of `stages`, or None if nothing declares that.
 
     Args:
         stages: the stages that follow the source.

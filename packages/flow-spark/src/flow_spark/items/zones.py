@@ -43,13 +43,14 @@ _SHORT: Final = {
     "VST": "Asia/Ho_Chi_Minh",
     "Z": "UTC",
 }
-"""Names of Java's, which it prefers to those of regions (``ZoneId.SHORT_IDS``)."""
+"""Short names of time zones in Java, which prefers them to those of regions
+(``ZoneId.SHORT_IDS``)."""
 
 _OFFSET: Final = re.compile(
     r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d\d?)"
     r"(?::?(?P<minutes>\d\d|(?<=:)\d))?(?::?(?P<seconds>\d\d))?"
 )
-"""As Java writes it, and with one digit, which Spark takes, too."""
+"""An offset as Java writes it, or with one digit, which Spark accepts, too."""
 
 _SYSTEM_V: Final = re.compile(r"SystemV/[A-Z]{3}(?P<hours>\d\d?)(?P<summer>[A-Z]{3})?")
 _HOUR: Final = datetime.timedelta(hours=1)
@@ -61,8 +62,8 @@ def zone_of(name: str) -> datetime.tzinfo:
     """Return the time zone that ``spark.sql.session.timeZone`` names, in any form that Spark takes.
 
     Args:
-        name: a region; an offset, such as ``+8`` or ``UTC+01:30``; or a name of Java's own, such as
-            ``PST`` or ``SystemV/PST8PDT``.
+        name: a region; an offset, such as ``+8`` or ``UTC+01:30``; or a name that only Java has,
+            such as ``PST`` or ``SystemV/PST8PDT``.
 
     Raises:
         ValueError: if Python does not know the region.
@@ -96,7 +97,7 @@ class _SystemV(datetime.tzinfo):
     """American time as it was before 1987, which Java has for all years and Python does not have.
 
     Args:
-        name: such as ``SystemV/EST5EDT``.
+        name: a name such as ``SystemV/EST5EDT``.
     """
 
     def __init__(self, name: str) -> None:

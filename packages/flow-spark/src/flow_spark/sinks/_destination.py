@@ -1,4 +1,4 @@
-"""The arguments of Spark's own writer."""
+"""The arguments of Spark's own writer of files."""
 
 from __future__ import annotations
 

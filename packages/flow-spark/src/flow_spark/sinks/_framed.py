@@ -37,7 +37,7 @@ def frame_on_spark(
 ) -> DataFrame:
     """Return the items of a flow on Spark as a DataFrame.
 
-    `name` is that of the sink, for messages.
+    `name` is the name of the sink, for messages.
     """
     origin, parts = source.lowered(stages_of(flow), stays=True)
     return _framed(source, flow, schema, name, parts=parts, opened=origin.kept())
@@ -47,7 +47,7 @@ def frame_on_spark(
 def frame_for_now(
     source: SparkSource[Any], flow: Flow[Any], schema: object, name: str
 ) -> Generator[DataFrame, None, None]:
-    """As `frame_on_spark`, for the time of the block: it removes data that was sent to Spark."""
+    """Do as `frame_on_spark`, for a ``with`` block, which ends by removing data sent to Spark."""
     origin, parts = source.lowered(stages_of(flow), stays=True)
     with origin.opened(Stop()) as opened:
         if opened is None:

@@ -21,21 +21,21 @@ def to_arrow(*, limit: int | None = LIMIT, schema: object = None) -> Operator[An
     >>> flow.range(3).to_arrow(schema="n bigint").num_rows  # doctest: +SKIP
     3
 
-    Demand: bounded, for at most one item more than `limit`. Thread: the calling one, as for
+    Demand: at most one item more than `limit` is requested. Thread: the calling one, as for
     `write`.
 
     Args:
-        limit: how many items may be held in memory: one more is an error, so that an unexpectedly
+        limit: how many items may be held in memory; one more is an error, so that an unexpectedly
             large flow does not exhaust it. None for no limit.
         schema: the columns, as for `to_dataframe`. DDL needs a session.
 
     Raises:
         ValueError: if `limit` is less than 1.
         LimitExceededError: when applied, if there are more items than `limit`.
-        UnsupportedTypeError: when applied, as `to_dataframe`.
-        OrderedOperatorError: when applied, as `to_dataframe`.
+        UnsupportedTypeError: when applied, as with `to_dataframe`.
+        OrderedOperatorError: when applied, as with `to_dataframe`.
         SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
-        SparkJobError: when applied, as `write`.
+        SparkJobError: when applied, as with `write`.
     """
     check_limit(limit)
 

@@ -26,29 +26,28 @@ def to_dataframe(
 
     If the flow is on Spark, its items stay there, and the DataFrame is as lazy as any: the stages
     run when it is counted, written or joined. A flow of this process is run at once, to its end, in
-    bounded memory: more than a MiB goes through Parquet files, which are removed when the session
-    of `session()` or this process ends.
+    bounded memory: more than a MiB goes through Parquet files. They are removed when the session
+    ends, if `session()` opened it, and otherwise when this process ends.
 
     >>> import flow_core as flow
     >>> odd = flow.range(10).on_spark(session).filter(lambda n: n % 2)  # doctest: +SKIP
     >>> odd.to_dataframe(schema="n bigint").write.parquet("odd")  # doctest: +SKIP
 
-    Demand: of a flow of this process, bounded, as items are written.
+    Demand: a flow of this process gets bounded requests, as its items are written.
 
     Args:
-        session: the session of the DataFrame, for a flow of this process; None takes the active
-            one.
+        session: the session of the DataFrame, for a flow of this process; None for the active one.
         schema: the columns: DDL such as ``"id bigint, name string"``, a StructType, a
-            ``pyarrow.Schema``, a dataclass, NamedTuple or TypedDict, or a plain type. None takes
-            the annotated return type of the last mapper.
-        spool: a folder for the files of a flow of this process, which the cluster reaches under the
-            same path (`write` says more); None takes a temporary one, which is enough for ``local``
-            masters. Files that Spark puts under a URL are left there.
+            ``pyarrow.Schema``, a dataclass, NamedTuple or TypedDict, or a plain type. None for the
+            annotated return type of the last mapper.
+        spool: a folder, which the cluster reaches under the same path, or a URL (`write` says
+            more), for the files of a flow of this process; None takes a temporary folder, which is
+            enough for ``local`` masters. Files under a URL, which Spark writes, are not removed.
 
     Raises:
-        UnsupportedTypeError: when applied, if no schema is given and the stages do not have one; or
-            to a stream with a stage over all of its items.
-        OrderedOperatorError: when applied, if a stage depends on an order, and there is none.
+        UnsupportedTypeError: when applied, if no schema is given and the stages do not have one, or
+            if the flow is a stream and a stage needs all of its items at once.
+        OrderedOperatorError: when applied, if a stage depends on an order, and the items have none.
         SchemaMismatchError: if an item does not fit; on Spark, when the DataFrame runs.
         SpoolError: when applied, if the items do not fit into memory, and there is no place for
             files.

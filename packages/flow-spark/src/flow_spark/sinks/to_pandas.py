@@ -25,9 +25,9 @@ def to_pandas(
     >>> flow.range(3).to_pandas(schema="n bigint")["n"].sum()  # doctest: +SKIP
     3
 
-    A column of ints with a null among them is of pandas' own nullable type, such as ``Int64``: as
-    floats, which pandas would make of them, large ones would lose digits. Maps are dicts; Variants,
-    geometries and user-defined types are objects, as items are.
+    A column of ints with a null among them gets a nullable type of pandas, such as ``Int64``:
+    pandas would make floats of the ints, and large ones would lose digits. Maps become dicts;
+    Variants, geometries and user-defined types become the same objects as in items.
 
     Demand and thread are those of `to_arrow`.
 
@@ -36,12 +36,12 @@ def to_pandas(
         schema: as for `to_arrow`.
 
     Raises:
-        ValueError: as `to_arrow`.
-        LimitExceededError: as `to_arrow`.
-        UnsupportedTypeError: as `to_arrow`.
-        OrderedOperatorError: as `to_arrow`.
-        SchemaMismatchError: as `to_arrow`.
-        SparkJobError: as `to_arrow`.
+        ValueError: as with `to_arrow`.
+        LimitExceededError: as with `to_arrow`.
+        UnsupportedTypeError: as with `to_arrow`.
+        OrderedOperatorError: as with `to_arrow`.
+        SchemaMismatchError: as with `to_arrow`.
+        SparkJobError: as with `to_arrow`.
     """
     check_limit(limit)
 
@@ -52,7 +52,7 @@ def to_pandas(
 
 
 def _frame_of(table: ArrowTable) -> pandas.DataFrame:
-    """Return `table` for pandas, with all digits of ints, and with objects where items are such."""
+    """Return `table` for pandas, with all digits of ints, and with objects as in items."""
     import pandas
 
     untyped: Any = table  # Any: its types are not complete

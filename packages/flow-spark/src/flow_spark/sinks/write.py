@@ -35,39 +35,41 @@ def write(
     session: SparkSession | None = None,
     spool: Path | None = None,
 ) -> Operator[Any, None]:
-    """Write a flow to files, by Spark.
+    """Have Spark write a flow to files.
 
     If the flow is on Spark, its items go from the executors to the files, not through this process.
     A flow of this process is run to its end first, in bounded memory: its items wait in a spool,
-    and Spark writes them only if all are there, so that a flow that fails leaves nothing behind.
+    and Spark writes them only once all are there. So a flow that fails leaves nothing behind.
 
     >>> trips = from_dataframe(df).filter(is_late)  # doctest: +SKIP
     >>> trips.spark.write("parquet", "late", mode="overwrite")  # doctest: +SKIP
 
-    Demand: of a flow of this process, bounded, as items are written to the spool. Thread: the
-    calling one, which waits for Spark; if it is interrupted, the job is cancelled.
+    Demand: a flow of this process gets bounded requests, as its items are written to the spool.
+    Thread: the calling one, which waits for Spark; if it is interrupted, the job is cancelled.
 
     Args:
         format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other format of Spark.
         path: the folder to make, on any file system that Spark reaches.
-        mode: what to do if it exists: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+        mode: what to do if `path` exists: ``"error"``, ``"append"``, ``"overwrite"`` or
+            ``"ignore"``.
         partition_by: the columns whose values become folders.
         schema: the columns, as for `to_dataframe`.
         options: options of the format, such as ``{"header": True}``.
         session: as for `to_dataframe`.
-        spool: where the items of a flow of this process wait. A path of this machine, which the
-            executors see too, on a shared file system; or a URL (``hdfs://…``, ``s3a://…``) under
-            which Spark itself puts them. None takes a temporary folder, which is enough for
-            ``local`` masters; other clusters are sent up to 32 MiB without one.
+        spool: where the items of a flow of this process wait: a path on a shared file system, which
+            the executors see, too; or a URL (``hdfs://…``, ``s3a://…``) under which Spark itself
+            puts the files. None for a temporary folder, which is enough for ``local`` masters;
+            other clusters get up to 32 MiB without such a folder.
 
     Raises:
         ValueError: if `mode` is unknown.
-        UnsupportedTypeError: when applied, if the columns are not known; or to a stream, which
-            `write_each` writes.
-        OrderedOperatorError: when applied, as `to_dataframe`.
+        UnsupportedTypeError: when applied, if the columns are not known; or if the flow is a
+            stream: use `write_each` for that.
+        OrderedOperatorError: when applied, as with `to_dataframe`.
         SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
-        SpoolError: when applied, as `to_dataframe`.
-        SparkJobError: when applied, if Spark's job fails; the text has the way out, if it is known.
+        SpoolError: when applied, as with `to_dataframe`.
+        SparkJobError: when applied, if Spark's job fails; the text has the way out, if one is
+            known.
     """
     destination = Destination(format, path, mode, partition_by, options)
 

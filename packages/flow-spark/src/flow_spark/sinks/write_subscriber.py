@@ -30,24 +30,24 @@ __all__ = ["WriteSubscriber"]
 
 @final
 class WriteSubscriber(CoreSubscriber[Any]):
-    """A subscriber that has Spark write its items to files; for any publisher.
+    """A subscriber, for any publisher, whose items Spark writes to files.
 
-    The items wait in a spool on disk, in bounded memory. When the publisher completes, Spark writes
-    them all; when it fails, or is cancelled, none of them.
+    The items wait in a spool on disk, so the memory in use is bounded. When the publisher
+    completes, Spark writes all items; when it fails, or is cancelled, Spark writes none.
 
-    It is for publishers that complete. Behind a stream that does not, nothing would ever be written
-    while the spool grows: it refuses one that it is subscribed to directly, and cannot see one
-    behind a boundary or ``publish``. Nor does the spool survive a crash, though a stream with a
-    checkpoint counts its items as consumed, and does not give them again: use `write_each` for
-    streams that must lose nothing.
+    It is for publishers that complete. With a stream that never completes, the spool would grow and
+    nothing would be written. The subscriber refuses such a stream if it is subscribed to it
+    directly, but cannot recognise one behind a boundary or ``publish``. The spool does not survive
+    a crash, and a stream with a checkpoint does not send its items again, since it counts them as
+    consumed. So for streams that must lose nothing, use `write_each`.
 
     >>> subscriber = WriteSubscriber(spark, "parquet", "out", schema=Trip)  # doctest: +SKIP
     >>> publisher.subscribe(subscriber)  # doctest: +SKIP
     >>> subscriber.done.result()  # doctest: +SKIP
 
-    Demand: `prefetch` at first, and refilled as items become columns.
-    Thread: batches are written in the publisher's, so a slow disk holds it back; Spark writes from
-    a separate thread.
+    Demand: `prefetch` items are requested at first, and as many again as items become columns.
+    Thread: batches are written to the spool in the publisher's thread, so a slow disk holds it
+    back; Spark writes from a separate thread.
     Fusion: none.
 
     Attributes:
@@ -63,13 +63,13 @@ class WriteSubscriber(CoreSubscriber[Any]):
         partition_by: as in `write`.
         options: as in `write`.
         spool: as in `write`.
-        prefetch: how many items may be on their way, and so in memory; as many, and not more than
-            10,000, are held as columns before they are written.
+        prefetch: how many items may be on their way, and so in memory. Besides them, up to as many
+            again, but at most 10,000, are held as columns until they are written to the spool.
 
     Raises:
         ValueError: if `mode` is unknown, or `prefetch` less than 1.
-        UnsupportedTypeError: if `schema` has no counterpart in Spark. In `done`: if the publisher
-            is a stream without an end.
+        UnsupportedTypeError: if `schema` has no counterpart in Spark. If the publisher is a stream
+            without an end, it is not raised: `done` fails with it.
     """
 
     __slots__ = (
@@ -176,7 +176,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
 
     @override
     def on_complete(self) -> None:
-        """Let Spark write."""
+        """Have Spark write the items."""
         with self._lock:
             ended, self._ended = self._ended, True
             self._subscription = None  # §2.4
@@ -184,7 +184,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
             threading.Thread(target=self._write, name="flow-spark-write", daemon=True).start()
 
     def cancel(self) -> None:
-        """Stop, and write nothing. Idempotent, callable from any thread."""
+        """Stop, and write nothing. Any thread may call this, and more than once."""
         self._fail(CancelledError("the flow was cancelled before all items had come"))
 
     def _portion(self) -> int:
@@ -192,7 +192,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
         return min(replenish_limit(self._prefetch), self._batching.wanted)
 
     def _take_in(self) -> None:
-        """Make columns of the items so far, and put them into the spool if they fill a batch."""
+        """Make columns of the items so far; put them into the spool if they complete a batch."""
         items, self._items = self._items, []
         batch = self._batching.add(items)
         self._size = self._portion()

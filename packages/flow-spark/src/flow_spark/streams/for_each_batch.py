@@ -29,26 +29,28 @@ def for_each_batch(
     """Handle a stream micro-batch by micro-batch, as with ``foreachBatch``, but in this process.
 
     After a crash the micro-batch that was not committed comes again, with the same number: the
-    action should overwrite what it did then, or be given to `for_each_batch_once`.
+    action should overwrite what it did the first time, or be given to `for_each_batch_once`.
 
     >>> def save(batch_id: int, items) -> None:
     ...     write(f"part-{batch_id}.json", items)
     >>> rows = from_stream(df, checkpoint="state/rows")  # doctest: +SKIP
     >>> rows.spark.for_each_batch(save).subscribe()  # doctest: +SKIP
 
-    It is for flows of `from_stream` with nothing but stages behind them. It gives a `MicroBatch`
-    for each micro-batch, which Spark commits when the subscriber has got it.
+    Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
+    flow with a `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got
+    it.
 
-    Demand: exact; the action is called for a micro-batch that is requested. Fusion: none.
+    Demand: exact; the action is called for a micro-batch when that is requested. Fusion: none.
     Errors: an error of the action fails the flow, and the micro-batch is not committed.
 
     Args:
-        action: called with the number of the micro-batch and its items, which are read as it
-            iterates, in bounded memory. Items that it does not read are skipped. It is called in
-            the thread that iterates over the flow, or in that of the subscription.
+        action: called with the number of the micro-batch and its items, which are read, in bounded
+            memory, as the action iterates over them. Items that the action does not read are
+            skipped. It is called in the thread that iterates over the flow, or in that of the
+            subscription.
 
     Raises:
-        UnsupportedTypeError: when applied to anything else.
+        UnsupportedTypeError: when applied to any other flow.
     """
 
     def deal(_: StreamJob, batch_id: int, items: BatchItems) -> bool:
@@ -65,7 +67,7 @@ def for_each_batch_once(
     *,
     subscriber: str = "subscriber",
 ) -> Operator[T, Flow[MicroBatch]]:
-    """Handle each micro-batch of a stream exactly once, whatever crashes in between.
+    """Handle each micro-batch of a stream exactly once, even if there are crashes in between.
 
     The store saves the last number in one transaction with the effects of the action. By that
     number it recognises a micro-batch that Spark gives again after a crash, and does not call the
@@ -82,21 +84,21 @@ def for_each_batch_once(
     >>> rows = from_stream(df, checkpoint="state/totals")  # doctest: +SKIP
     >>> rows.spark.for_each_batch_once(store, add).subscribe()  # doctest: +SKIP
 
-    It gives the same as `for_each_batch`; `MicroBatch.repeated` says that the action was not
+    The result is that of `for_each_batch`; `MicroBatch.repeated` is True if the action was not
     called. Demand, thread, fusion and errors are those of `for_each_batch`.
 
     Args:
-        store: keeps the numbers; `SqliteBatchStore`, or your own `BatchStore`. They are those of a
-            query, which goes with its checkpoint: without one, each run would be another query, and
-            do everything again.
+        store: keeps the numbers: a `SqliteBatchStore`, or your own `BatchStore`. The numbers are
+            those of a query, which is identified by its checkpoint: without a checkpoint, each run
+            would be a new query, and do everything again.
         action: called with the number, the items as in `for_each_batch`, and the object that the
-            store gives to work with, such as a database connection. Its effects elsewhere are not
-            part of the transaction.
+            store gives to work with, such as a database connection. Effects of the action elsewhere
+            are not part of the transaction.
         subscriber: distinguishes several users of one store.
 
     Raises:
         UnsupportedTypeError: when applied to anything but a flow of `from_stream` and stages, or to
-            one without a checkpoint.
+            such a flow without a checkpoint.
     """
 
     def deal(job: StreamJob, batch_id: int, items: BatchItems) -> bool:

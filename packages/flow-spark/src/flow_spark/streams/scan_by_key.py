@@ -57,41 +57,42 @@ def scan_by_key(
     ... )
 
     Items of one key come in the order of their micro-batches. Within a micro-batch Spark promises
-    no order, unless `order_by` gives one: then they are sorted, in memory.
+    no order, unless `order_by` gives one: then the items are sorted, in memory.
 
-    It is for flows of `from_stream` with nothing but stages behind them. Its result is a flow of
-    the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key` cannot
-    follow another.
+    Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
+    flow of the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key`
+    cannot follow another.
 
     Demand, thread and fusion are those of `from_stream`.
-    Errors: an error of a function here, or in a stage before, ends the query, whose error has its
-    text; an error of a stage behind it arrives as itself.
+    Errors: an error of one of these functions, or of a stage before `scan_by_key`, ends the query,
+    and the query's error has its text; an error of a stage that follows arrives as itself.
 
     Args:
         key: returns the key of an item; hashable. Equal keys belong together. Keys of plain types,
             tuples and frozen dataclasses are divided among the tasks; those of other classes are
-            all handled in one place. Their classes are needed again after a restart, so they have
-            to be those of installed modules; the first key of a class of a script ends the query.
+            all handled in one place. The classes of keys are needed again after a restart, so they
+            have to be in installed modules: the first key whose class is in a script ends the
+            query.
         accumulate: called with the state of the item's key and the item; returns the new state. A
             state has to be picklable; it is kept between runs of the program, so its class should
             be in a module that can be imported.
         seed: the state of a key before its first item.
-        timeout: how long without an item until the state of a key is dropped, in seconds; the next
-            item begins with the seed again. Spark looks at the time once in each micro-batch. None
-            keeps states for ever.
+        timeout: how long, in seconds, a key may go without an item until its state is dropped; the
+            next item begins with the seed again. Spark looks at the time once in each micro-batch.
+            None to keep states for ever.
         on_timeout: called with the key and the dropped state; its result is sent as the last state
-            of the key, and None sends nothing.
+            of the key, and for None nothing is sent.
         order_by: returns the value by which items of one key are sorted within a micro-batch.
 
     Raises:
-        ValueError: if `timeout` is not positive, or `on_timeout` is given without it.
-        UnsupportedTypeError: when applied to anything else.
+        ValueError: if `timeout` is not positive, or `on_timeout` is given without a `timeout`.
+        UnsupportedTypeError: when applied to any other flow.
         NotPicklableError: when applied, if a function or the seed cannot be sent to the cluster.
-        ImportError: when applied, if protobuf is missing, which Spark needs for it.
+        ImportError: when applied, if protobuf is missing, which Spark needs for states.
 
-    RocksDB keeps the states: it becomes the session's state store if that has the default one. They
-    are divided into ``spark.sql.shuffle.partitions`` parts when a query first starts, and stay so:
-    on one machine, a few are enough.
+    RocksDB keeps the states: it becomes the session's state store if the session has the default
+    one. The states are divided into ``spark.sql.shuffle.partitions`` parts when a query first
+    starts, and stay so: on one machine, a few are enough.
     """
     timeout_s = None if timeout is None else in_seconds(timeout, "the timeout")
     if timeout_s is not None and timeout_s <= 0:
@@ -161,7 +162,7 @@ def _check_protobuf() -> None:
 @final
 @dataclass(frozen=True, slots=True)
 class _Keyed:
-    """Makes a row of an item: the bucket of its key, and both, pickled."""
+    """Makes a row of an item: the bucket of its key, and the key and the item, pickled."""
 
     key: Callable[[Any], Any]
 
@@ -177,7 +178,7 @@ class _Keyed:
 
 
 def _check_lasts(key: object) -> None:
-    """Refuse a key that would be another one after a restart."""
+    """Refuse a key that would not be the same key after a restart."""
     try:
         pickle.dumps(key, 5)
     except Exception as error:
@@ -217,7 +218,7 @@ class KeyStates:
     def take(
         self, kept: dict[Any, tuple[Any, int]], pairs: list[tuple[Any, Any]], now_ms: int
     ) -> Iterator[tuple[Any, Any]]:
-        """Accumulate keys and items into `kept`, which has the states and their ends."""
+        """Accumulate keys and items into `kept`, which has the states and their times of expiry."""
         order_by = self.order_by
         if order_by is not None:
             pairs.sort(key=lambda pair: order_by(pair[1]))
@@ -237,7 +238,7 @@ class KeyStates:
             yield key, state
 
     def expire(self, kept: dict[Any, tuple[Any, int]], now_ms: int) -> Iterator[tuple[Any, Any]]:
-        """Remove ended states from `kept`."""
+        """Remove the states that have expired from `kept`."""
         for key in [key for key, (_, ends) in kept.items() if ends <= now_ms]:
             yield from self.given_up(key, kept.pop(key)[0])
 
@@ -260,7 +261,7 @@ def _place(function: Callable[..., Any], key: Any) -> str:
 def _processor(states: bytes) -> object:
     """Return the processor that Spark runs in the tasks.
 
-    Its base class takes half a second to import.
+    It is imported here, because its base class takes half a second to import.
     """
     from flow_spark._state_processor import StateProcessor
 

@@ -19,7 +19,7 @@ __all__ = ["SqliteBatchStore"]
 
 @final
 class SqliteBatchStore(BatchStore[sqlite3.Connection]):
-    """Keeps the numbers in a SQLite database, in one transaction with the data written there.
+    """Keeps the numbers of micro-batches in a SQLite database, in one transaction with the data.
 
     >>> store = SqliteBatchStore(":memory:")
     >>> with store.begin("totals", "query", 7, "digest") as db:
@@ -54,7 +54,7 @@ class SqliteBatchStore(BatchStore[sqlite3.Connection]):
     def begin(
         self, subscriber: str, query_id: str, batch_id: int, digest: str
     ) -> Generator[sqlite3.Connection | None, None, None]:
-        """Give the connection, with a transaction begun."""
+        """Give the connection to a ``with`` block, with a transaction begun."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:

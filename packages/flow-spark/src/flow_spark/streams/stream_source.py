@@ -56,13 +56,13 @@ def stream_source(
 
     When a query of the DataFrame starts, the flow is subscribed to, and its items are put into a
     spool on disk, in segments that survive a crash. Micro-batches are made of whole segments;
-    committed ones are removed. If the query is slower than the flow, the spool fills up to its
-    window, and nothing more is requested.
+    segments of committed micro-batches are removed. If the query is slower than the flow, the spool
+    fills up to its window, and nothing more is requested.
 
     After a restart, with the same spool and checkpoint, the query continues where it was, without
-    loss and without duplicates. The flow is subscribed to again. If it is given as such, it has to
-    give the same items again: as many as the spool has seen are skipped. A function is given that
-    number instead, and returns the flow of the items after them:
+    loss and without duplicates. The flow is subscribed to again. If `flow` is a flow, it has to
+    give the same items again: as many as the spool has had already are skipped. If `flow` is a
+    function, it is called with that number, and returns the flow of the items that follow:
 
     >>> lines = stream_source(  # doctest: +SKIP
     ...     lambda seen: read_log(after=seen), spark, schema="line string", spool="state/spool"
@@ -72,17 +72,17 @@ def stream_source(
     Args:
         flow: the flow to stream.
         session: the session.
-        spool: a folder that the driver and all executors see under this path. It belongs to one
-            flow and one query; it is made, and only this user can look into it.
-        schema: the columns, as for `to_dataframe`. None takes the annotated return type of the last
+        spool: a folder that the driver and all executors see under this path. It is made so that
+            only this user can look into it, and belongs to one flow and one query.
+        schema: the columns, as for `to_dataframe`. None for the annotated return type of the last
             mapper of `flow`.
-        segment_rows: the most items in a segment. As many again are in memory on their way.
-        flush: how long until a segment is closed that is not full, in seconds, if Spark waits for
+        segment_rows: the most items in a segment. As many items again are in memory, on their way.
+        flush: how long, in seconds, until a segment that is not full is closed, if Spark waits for
             it.
         batch_segments: the most segments in a micro-batch.
         window: how many segments wait on disk for a micro-batch; those of the current micro-batch
-            come on top. At least two micro-batches; None takes that.
-        tasks: how many tasks read a micro-batch; None takes as many as there are cores, or 8.
+            come on top. At least as many as in two micro-batches; None for that number.
+        tasks: how many tasks read a micro-batch; None for as many as there are cores, or 8.
 
     Returns:
         A streaming DataFrame, for one query at a time. The trigger ``availableNow`` takes the flow
@@ -173,7 +173,7 @@ _feeders_lock: Final = threading.Lock()
 class _Feeder:
     """Puts the items of a flow into the spool, as long as a query reads it.
 
-    Its thread ends with the session, or when another one takes over.
+    Its thread ends with the session, or when another feeder takes over.
     """
 
     __slots__ = (
@@ -221,7 +221,7 @@ class _Feeder:
         self._thread.start()
 
     def leave(self) -> None:
-        """Make room for another one, if no query runs.
+        """Make room for another feeder, if no query runs.
 
         Raises:
             SpoolError: if a query runs.
@@ -267,7 +267,7 @@ class _Feeder:
         return getattr(context, "_jsc", None) is not None
 
     def _feed(self) -> None:
-        """Feed until the flow ends or the query does."""
+        """Feed the spool until the flow or the query ends."""
         segments = self._segments
         end = segments.end()
         intake = _Intake(self._settings.segment_rows)
@@ -323,8 +323,8 @@ def _told(error: BaseException) -> str:
 class _Intake(CoreSubscriber[Any]):
     """Holds as many items as were requested, for a thread that takes them in portions.
 
-    All requests come from the thread of `run`, in which a synchronous source sends its items: it
-    never holds up the thread that takes them.
+    All requests come from the thread of `run`, in which a synchronous source sends its items: the
+    source never holds up the thread that takes items.
     """
 
     __slots__ = (
@@ -397,7 +397,7 @@ class _Intake(CoreSubscriber[Any]):
             self._change.notify_all()
 
     def ended(self) -> bool:
-        """Return whether nothing is left, and nothing will come."""
+        """Return whether no item is left, and none will come."""
         with self._change:
             return self._done and not self._items
 
@@ -406,7 +406,7 @@ class _Intake(CoreSubscriber[Any]):
         return None if self.error is None else _told(self.error)
 
     def take(self, most: int, patience_s: float) -> list[Any]:
-        """Take up to `most` items: wait a moment for the first ones, `patience_s` for the rest."""
+        """Take up to `most` items: wait a moment for the first, and `patience_s` for the rest."""
         with self._change:
             if not self._items and not self._done:
                 self._change.wait(_LOOK_EVERY_S)

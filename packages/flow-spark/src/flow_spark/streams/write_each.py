@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["BatchSink", "write_each"]
 
 BatchSink: TypeAlias = "Callable[[DataFrame, int], object]"
-"""A function that takes a micro-batch: called with its rows as a DataFrame, and its number."""
+"""A function that takes a micro-batch: it is called with the rows as a DataFrame, and with the
+number."""
 
 _DONE: Final = pa.schema([("batch_id", pa.int64()), ("items", pa.int64())])
 
@@ -41,9 +42,9 @@ _DONE: Final = pa.schema([("batch_id", pa.int64()), ("items", pa.int64())])
 def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[MicroBatch]]:
     """Give each micro-batch of a stream to several sinks on the cluster, by one query.
 
-    The stages before it run once: their results are kept on the executors while the sinks take
-    them, one after the other, and the next micro-batch begins when all have taken it. The items do
-    not pass through this process.
+    The stages before `write_each` run once: their results are kept on the executors while the sinks
+    take them, one after the other, and the next micro-batch begins when all sinks have taken this
+    one. The items do not pass through this process.
 
     >>> late = from_stream(trips, checkpoint="state/late").filter(is_late)  # doctest: +SKIP
     >>> batches = late.spark.write_each(  # doctest: +SKIP
@@ -53,26 +54,27 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
     >>> handle.dispose()  # stops it  # doctest: +SKIP
 
     After a crash the micro-batch that was not committed comes again, with the same number, to all
-    sinks. `batch_writer` overwrites what it wrote then; other sinks should do the same. With
-    ``.publish()`` of flow-multicast behind it, ``connect()`` starts the query.
+    sinks. `batch_writer` overwrites what it wrote the first time; other sinks should do the same.
+    With ``.publish()`` of flow-multicast behind `write_each`, ``connect()`` starts the query.
 
-    It is for flows of `from_stream` with nothing but stages behind them. It gives a `MicroBatch`
-    for each micro-batch, which Spark commits when the subscriber has got it.
+    Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
+    flow with a `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got
+    it.
 
-    Demand: exact; sinks get a micro-batch when it is requested. Thread: as `from_stream`.
+    Demand: exact; sinks get a micro-batch when it is requested. Thread: as with `from_stream`.
     Fusion: none.
     Errors: an error of a sink ends the query; its text names the sink, and the micro-batch is not
     committed.
 
     Args:
         sinks: called with the rows of a micro-batch as a DataFrame, and its number. They run in
-            this process, or with Spark Connect in one of the server, to which they are pickled.
+            this process; with Spark Connect, they are pickled, and run in a process of the server.
         schema: the columns, as for `to_dataframe`.
 
     Raises:
         ValueError: if there are no sinks.
-        TypeError: if one cannot be called.
-        UnsupportedTypeError: when applied to anything else, or if the columns are not known.
+        TypeError: if a sink cannot be called.
+        UnsupportedTypeError: when applied to any other flow, or if the columns are not known.
         NotPicklableError: when subscribed, with Spark Connect, if a sink cannot be sent.
     """
     if not sinks:
@@ -117,7 +119,7 @@ class _EachSink(Runs):
 
     @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """Return the job, with items of `MicroBatch`."""
+        """Return the job, whose items are `MicroBatch` objects."""
         sinks: bytes | tuple[BatchSink, ...] = self._sinks
         if is_connect(self._df.sparkSession):
             sinks = dumps(sinks, "a sink of this flow")
@@ -133,7 +135,7 @@ class _EachSink(Runs):
 @final
 @dataclass(frozen=True, slots=True)
 class _GivenToSinks:
-    """Gives a micro-batch to all sinks, and makes the row for the subscriber.
+    """Gives a micro-batch to all sinks, and makes of it the row for the subscriber.
 
     Attributes:
         sinks: the sinks; pickled if this runs in another process.
