@@ -1,4 +1,4 @@
-"""The background reader of a job: it frees slots that others need, and reports if it gets none."""
+"""The background reader of a job: it frees slots for other jobs, and reports if its job gets none."""
 
 from __future__ import annotations
 
@@ -12,38 +12,39 @@ from flow_spark.channel.receiver import BatchReceiver
 __all__ = ["BackgroundReader"]
 
 PATIENCE_S: Final = 0.1
-"""The time a consumer is away before the reader checks whether others wait, and the interval of
-further checks; in seconds."""
+"""The time, in seconds, that a consumer is away before the reader checks whether other jobs wait;
+also the interval of further checks."""
 
 LEFT_S: Final = 1.0
-"""The time a consumer may be away when others wait and there is no room left, in seconds: then
-tasks leave."""
+"""The time, in seconds, that a consumer may be away when other jobs wait and there is no room for
+items: then tasks leave."""
 
 GIVEN_UP_S: Final = 30.0
-"""The time it may be away if they cannot leave; or if there is room, and they do not end; in
-seconds."""
+"""The time, in seconds, that the consumer may be away if tasks cannot leave, or if there is room
+for items and the tasks do not end."""
 
 STARVED_S: Final = 5.0
-"""The time a job may be without a task before the reader looks for the reason, and the interval of
-further looks; in seconds."""
+"""The time, in seconds, that a job may be without a task before the reader looks for the reason;
+also the interval of further looks."""
 
 
 @final
 class BackgroundReader:
-    """Ends the tasks of a flow that is not read, if others wait for their slots.
+    """Ends the tasks of a flow that is not read, if other jobs wait for their slots.
 
-    A task holds its slot until all its items are read. So a consumer that waits for another job,
-    which waits for a slot, would wait for ever. The items of the tasks are taken in, so that they
-    end; if there is no room for the items, or the tasks do not end, they leave. While no other job
-    waits, nothing is taken in, and tasks wait for demand as always.
+    A task holds its slot until all its items are read. So if a consumer waits for another job, and
+    that job waits for a slot, they would wait for ever. Then this reader takes in the items of the
+    tasks, and the tasks end. If there is no room for the items, or the tasks do not end, the tasks
+    leave, and begin again later. While no other job waits, nothing is taken in, and tasks wait for
+    demand as always.
 
-    It also reports if no task of the job gets a slot.
+    The reader also reports if no task of the job gets a slot.
 
     Args:
         receiver: reads the items of tasks.
-        wanted: returns whether others wait for slots; it may take a moment.
+        wanted: returns whether other jobs wait for slots; it may take a moment.
         give_up: ends the job whose consumer does not come back, though there is no room left.
-        leave: lets the tasks leave until items are requested; returns whether they do.
+        leave: lets the tasks leave until items are requested; returns whether they leave.
         starved: called if no task has come for some time; returns whether to call it again.
     """
 
@@ -90,7 +91,7 @@ class BackgroundReader:
                 self._have_left()
 
     def _have_left(self) -> bool:
-        """Return whether no task of the job holds a slot; they leave now if they can."""
+        """Let the tasks leave, if they can; return whether no task of the job holds a slot then."""
         with contextlib.suppress(Exception):
             return self._leave()
         return False

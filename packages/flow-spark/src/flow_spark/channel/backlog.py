@@ -1,4 +1,4 @@
-"""Batches that came before they were requested: in memory, then in files without a name."""
+"""Batches that came before they were requested: kept in memory, then in files without a name."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _MEMORY_ALONE: Final = 256 * MIB
 """The most bytes in memory where nothing can or may be written to a disk."""
 
 _OVERHEAD: Final = 512
-"""The approximate size of a batch object in memory; a batch of one item counts as that much
-more."""
+"""The approximate size of a batch object in memory; a batch counts as that much more than its
+items."""
 
 _HEAD: Final = struct.Struct("<IIIBQ")
 """Partition, items, number of the schema, kind, bytes that follow."""
@@ -57,7 +57,7 @@ class Batch:
 class Backlog:
     """Holds batches, and returns them in the order in which they came.
 
-    One thread may `put` while another one takes. No lock is involved, so a signal handler or a
+    One thread may `put` while another thread takes. No lock is involved, so a signal handler or a
     finaliser may `clear` at any moment.
 
     The first `memory` bytes are kept in memory. The rest goes to files of `segment` bytes that have
@@ -66,8 +66,8 @@ class Backlog:
 
     Args:
         memory: how many bytes are kept in memory.
-        limit: the most bytes.
-        segment: the bytes of one file.
+        limit: the most bytes, in memory and in files.
+        segment: how many bytes a file may have.
         files: whether files may be written.
     """
 
@@ -115,20 +115,20 @@ class Backlog:
 
     @property
     def size(self) -> int:
-        """The bytes in memory and in files; 0 once it was cleared."""
+        """The bytes in memory and in files; 0 once `clear` was called."""
         return 0 if self._closed else self.in_memory + self._stored_in - self._stored_out
 
     @property
     def limit(self) -> int:
-        """The most bytes, as long as no disk is full."""
+        """The most bytes, in memory and in files, as long as no disk is full."""
         return self._limit if self._files else min(self._limit, _MEMORY_ALONE)
 
     def is_full(self) -> bool:
-        """True if nothing more may be put."""
+        """True if there is no room for a further batch."""
         return self.size >= self.limit or self.in_memory >= max(self._memory, _MEMORY_ALONE)
 
     def put(self, batch: Batch) -> None:
-        """Add a batch behind all others. It is taken in even if there is no room."""
+        """Add a batch behind all others. It is accepted even if there is no room."""
         size = _size(batch)
         last = self._last()
         if last is not None or (self._files and self.in_memory + size > self._memory):
@@ -163,12 +163,12 @@ class Backlog:
         return None if self._closed else batch
 
     def clear(self) -> None:
-        """Drop everything, and take nothing in any more. Callable from any thread."""
+        """Drop everything, and accept nothing any more. Any thread may call this."""
         self._closed = True
         self._entries.clear()
 
     def _last(self) -> _Segment | None:
-        """Return the file that is still written to: a new batch must not overtake those in it."""
+        """Return the file that is still written to; no batch may overtake those in this file."""
         try:
             last = self._entries[-1]
         except IndexError:

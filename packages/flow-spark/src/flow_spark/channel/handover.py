@@ -1,10 +1,10 @@
 """The handover of a streaming query's micro-batches, each of which waits until it is consumed.
 
 The function that Spark calls for a micro-batch runs in the driver, or in a process of a Spark
-Connect server: it connects to the subscriber's process, in both cases. It proves that it belongs to
+Connect server: in both cases it connects to the subscriber's process. It proves that it belongs to
 the query as a task does (see `wire`), receives the port that its tasks push to, reports how the job
-ended, and returns only when it gets the acknowledgement. Without one it raises, so that Spark does
-not commit the micro-batch and gives it again after a restart.
+ended, and returns only when it gets the acknowledgement. Without an acknowledgement it raises: then
+Spark does not commit the micro-batch, and gives it again after a restart.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from flow_spark.errors import ChannelError
 __all__ = ["BatchLine", "BatchListener", "Handover", "label_of"]
 
 _START: Final = struct.Struct(">H")
-"""The port for the tasks."""
+"""The message with the port for the tasks."""
 
 _OUTCOME: Final = struct.Struct(">BQ")
-"""A flag, true if the job succeeded, and the number of bytes that follow."""
+"""The message at the end of the job: a flag, true if it succeeded, and the number of bytes that
+follow."""
 
 _RESULT: Final = struct.Struct(">iqqq")
 _ACKNOWLEDGED: Final = b"\1"
@@ -41,7 +42,7 @@ def label_of(batch_id: int) -> bytes:
 
 @final
 class Handover:
-    """The query's end: one micro-batch.
+    """The query's side of the handover of one micro-batch.
 
     Args:
         target: where the subscriber's driver listens.
@@ -73,7 +74,8 @@ class Handover:
         """Report that the job has succeeded, and wait until its items are consumed.
 
         Raises:
-            ChannelError: if they never will be; the micro-batch must not be committed then.
+            ChannelError: if the items will never be consumed; the micro-batch must not be committed
+                then.
         """
         self._report(True, b"".join(_RESULT.pack(*result) for result in results))
         self._read(len(_ACKNOWLEDGED))
@@ -102,7 +104,7 @@ class Handover:
 
 @final
 class BatchLine:
-    """The driver's end of one `Handover`.
+    """The driver's side of one `Handover`.
 
     Attributes:
         batch_id: the number of the micro-batch.
@@ -114,7 +116,7 @@ class BatchLine:
     def __init__(self, connection: socket.socket, batch_id: int) -> None:
         self._socket: Final = connection
         self._undecided: Final = [True]
-        """Not empty until the end: the thread that pops the entry decides how this ends."""
+        """Not empty until the end: the thread that pops the entry decides how the handover ends."""
         self._over: Final[SimpleQueue[None]] = SimpleQueue()
         self.acknowledged = False
         self.batch_id: Final = batch_id
@@ -140,9 +142,9 @@ class BatchLine:
         return [PartitionResult(*result) for result in _RESULT.iter_unpack(payload)]
 
     def acknowledge(self) -> None:
-        """Send that all items are consumed, and end it: the query may commit the micro-batch.
+        """Report that all items are consumed: the query may commit. This ends the handover.
 
-        A query that is gone has not committed it.
+        If the query is gone, it has not committed the micro-batch.
         """
         if self._is_first():
             self.acknowledged = True
@@ -154,14 +156,17 @@ class BatchLine:
                 self._end()
 
     def close(self) -> None:
-        """End it; an unacknowledged micro-batch is not committed. Wakes a waiting thread."""
+        """End the handover, and wake a waiting thread.
+
+        A micro-batch that was not acknowledged is not committed.
+        """
         if self._is_first():
             self._end()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until it has ended, or for `timeout_s` seconds; return whether it has.
+        """Wait until the handover ends, or for `timeout_s` seconds; return whether it has ended.
 
-        One thread.
+        Only one thread at a time may call this.
         """
         with contextlib.suppress(Empty):
             self._over.get(timeout=timeout_s)
@@ -186,7 +191,7 @@ class BatchListener:
 
     Args:
         host: the address to listen on.
-        advertised: the address that the query gets.
+        advertised: the address that is given to the query.
 
     Attributes:
         target: the address and secrets for the query.
@@ -203,7 +208,10 @@ class BatchListener:
         self._closed = False
 
     def next_line(self) -> BatchLine | None:
-        """Wait for the next micro-batch; return None once this is closed. One thread at a time."""
+        """Wait for the next micro-batch; return None once this is closed.
+
+        Only one thread at a time may call this.
+        """
         try:
             with self._waiting:
                 return self._next()
@@ -213,7 +221,7 @@ class BatchListener:
                 self._try_close()
 
     def close(self) -> None:
-        """Stop waiting. Idempotent, callable from any thread."""
+        """Stop waiting. Any thread may call this, and more than once."""
         self._closed = True
         self._reception.wake()
         self._try_close()

@@ -24,13 +24,13 @@ from flow_spark.errors import ChannelError
 __all__ = ["Client", "Hold", "Lifeline", "held", "reach"]
 
 _TRIED_FOR_S: Final = 1.0
-"""The time a first connection may take, for which others wait, in seconds."""
+"""The time, in seconds, that a first connection may take, while other tasks wait for it."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The process whose flow the tasks run, as they know it.
+    """The process whose flow the tasks run, as the tasks know it.
 
     Attributes:
         target: where it listens.
@@ -44,7 +44,7 @@ class Client:
 
 @final
 class Hold:
-    """A task's end: a connection to the client, which is opened at the first question.
+    """A task's side: a connection to the client, which is opened when `is_gone` is first called.
 
     Args:
         client: the process whose flow the task runs.
@@ -60,7 +60,7 @@ class Hold:
         self._reached = True
 
     def is_gone(self) -> bool:
-        """Return whether the client has ended. One thread at a time."""
+        """Return whether the client has ended. Only one thread at a time may call this."""
         if self._connection is None and self._reached:
             try:
                 self._connection = dial(self._client.target, self._within_s)
@@ -72,7 +72,7 @@ class Hold:
         return self._connection is not None and is_closed(self._connection)
 
     def close(self) -> None:
-        """Close the connection. Callable from any thread."""
+        """Close the connection. Any thread may call this."""
         if self._connection is not None:
             self._connection.close()
 
@@ -82,10 +82,11 @@ def _this_host() -> int:
 
 
 def reach(target: tuple[Any, ...], hosts: frozenset[int]) -> None:
-    """Connect to a client once, so that it knows that there is a way.
+    """Connect to a client once, to find out whether it can be reached.
 
     Args:
-        target: the parts of `Client.target`; it comes from a process that may have other classes.
+        target: the parts of `Client.target`; the target comes from a process that may have other
+            classes.
         hosts: see `Client`.
     """
     with contextlib.closing(Hold(Client(Target(*target), hosts), _TRIED_FOR_S)) as hold:
@@ -94,10 +95,10 @@ def reach(target: tuple[Any, ...], hosts: frozenset[int]) -> None:
 
 @contextmanager
 def held(client: Client | None) -> Generator[None, None, None]:
-    """Kill this worker if `client` ends within the block, and the block continues.
+    """Kill this worker if `client` ends within the block, but the block continues.
 
     Args:
-        client: the process whose flow the block runs; None if Spark itself ends with its process.
+        client: the process whose flow the block runs; None if Spark itself ends with that process.
     """
     if client is None:
         yield
@@ -108,11 +109,11 @@ def held(client: Client | None) -> Generator[None, None, None]:
 
 @final
 class Lifeline:
-    """The client's end: takes connections, and keeps them as long as this process lives.
+    """The client's side: takes connections, and keeps them as long as this process lives.
 
     Args:
         host: the address to listen on.
-        advertised: the address that tasks get.
+        advertised: the address that is given to tasks.
     """
 
     __slots__ = ("_closed", "_hosts", "_reception", "_target")
@@ -126,11 +127,14 @@ class Lifeline:
         threading.Thread(target=self._keep, name="flow-spark-lifeline", daemon=True).start()
 
     def client(self) -> Client:
-        """Return the description for tasks."""
+        """Return the description of this process for tasks."""
         return Client(self._target, self._hosts)
 
     def close(self) -> None:
-        """Close all connections, and take no more. Idempotent, callable from any thread."""
+        """Close all connections, and accept no more.
+
+        Any thread may call this, and more than once.
+        """
         self._closed = True
         self._reception.wake()
 

@@ -1,4 +1,4 @@
-"""The task's end of the channel: connect, push batches, block while the driver does not read."""
+"""The task's side of the channel: connects, pushes batches, blocks until the driver reads."""
 
 from __future__ import annotations
 
@@ -47,12 +47,13 @@ class Push:
     )
 
     def __init__(self, target: Target, partition: int, task: int) -> None:
-        """Connect and introduce the task; returns once the driver wants items.
+        """Connect and introduce the task; return once the driver wants items.
 
         Args:
             target: where the driver listens.
             partition: the partition's number.
-            task: the id of the task attempt; among attempts at a partition, a later one is higher.
+            task: the id of the task attempt; of two attempts at a partition, the later one has the
+                higher id.
 
         Raises:
             ChannelError: if the driver is gone or cannot be reached, or a later attempt has taken
@@ -88,7 +89,7 @@ class Push:
             checksum: the checksum of its rows, in their order.
 
         Raises:
-            PartitionChangedError: if the attempt before this one had read something else so far.
+            PartitionChangedError: if the previous attempt had read something else up to this point.
         """
         self._checksum = zlib.crc32(checksum.to_bytes(4), self._checksum)
         if self._read + 1 == self._known and self._checksum != self._expected:
@@ -96,15 +97,16 @@ class Push:
         self._read += 1
 
     def send(self, kind: Kind, rows: int, payload: bytes | memoryview) -> None:
-        """Send one batch, once as much is read as the attempt before this one had read.
+        """Send one batch, once this attempt has read as much as the previous attempt had read.
 
         Args:
             kind: the encoding of `payload`.
-            rows: the number of items in it.
+            rows: the number of items in `payload`.
             payload: the encoded items.
 
         Raises:
-            LimitExceededError: if they are more than a frame may hold; then nothing has been sent.
+            LimitExceededError: if the items need more bytes than a frame may hold; then nothing has
+                been sent.
         """
         if len(payload) > LONGEST_FRAME:
             raise LimitExceededError(
@@ -127,17 +129,18 @@ class Push:
         self._frame(Kind.SCHEMA, 0, payload)
 
     def end(self, skipped: int) -> tuple[int, int]:
-        """Say that the partition is complete, and wait until the driver has taken all of it.
+        """Report that the partition is complete; wait until the driver has taken all of it.
 
         Args:
-            skipped: how many items were dropped at the start; less than `skip` if it ran out.
+            skipped: how many items were dropped at the start; less than `skip` if the partition had
+                no more.
 
         Returns:
             The number of items of the whole partition, and of batches of this attempt.
 
         Raises:
-            PartitionChangedError: if earlier attempts delivered more items than there are now, or
-                had read more.
+            PartitionChangedError: if earlier attempts have delivered more items than there are now,
+                or have read more of the input.
             ChannelError: if the driver is gone or has counted differently.
         """
         if self._read < self._known:
@@ -156,16 +159,16 @@ class Push:
         return rows, self._batches
 
     def fail(self, payload: bytes) -> None:
-        """Send the pickled exception that ended this attempt, and wait until it was taken."""
+        """Send the pickled exception that ended this attempt; wait until the driver has it."""
         self._frame(Kind.FAILED, 0, payload)
         self._received(1)
 
     def is_closed(self) -> bool:
-        """Return whether the driver has closed the connection. Callable from any thread."""
+        """Return whether the driver has closed the connection. Any thread may call this."""
         return is_closed(self._socket)
 
     def close(self) -> None:
-        """Close the connection. Without an `end` before it, the attempt counts as broken."""
+        """Close the connection. If `end` was not called first, the attempt counts as broken."""
         self._socket.close()
 
     def _frame(self, kind: Kind, rows: int, payload: bytes | memoryview) -> None:

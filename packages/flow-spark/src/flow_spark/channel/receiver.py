@@ -1,8 +1,9 @@
-"""The driver's end of the channel: batches of all partitions, read only on request.
+"""The driver's side of the channel: batches of all partitions, read only on request.
 
-It has no threads. `BatchReceiver.next_batch` reads in the thread of its caller, and what it does
-not read stays in the sockets, where it blocks the tasks. While it is not called, another thread may
-`BatchReceiver.take_in` the batches of tasks, so that these can end.
+There are no threads here. `BatchReceiver.next_batch` reads in the thread of its caller; bytes that
+it does not read stay in the sockets, and block the tasks. While no thread is in `next_batch`,
+another thread may call `BatchReceiver.take_in` to read the batches of tasks, so that the tasks can
+end.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _log: Final = logging.getLogger("flow.spark")
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """The Spark job's own report about a partition; only this is believed."""
+    """The Spark job's own report about a partition; no other report is believed."""
 
     partition: int
     task: int
@@ -120,7 +121,7 @@ class _Connection:
         self.filled = 0
 
     def fill(self) -> bool:
-        """Read what is there; return True if the present piece is complete."""
+        """Read what has arrived; return True if the present piece is complete."""
         missing = len(self.buffer) - self.filled
         with memoryview(self.buffer) as view:
             while missing:
@@ -148,10 +149,10 @@ class _Connection:
 class _Partition:
     """The state of a partition.
 
-    `task` is the attempt that may send, and `copies` are later ones that wait for its end. For the
-    `rows` items that have come, `read` batches of the input were read, whose checksum is
-    `checksum`. After `ended`, nothing is missing, as far as `task` knows. It was `let_go` until
-    the attempt that starts when items are requested sends something.
+    `task` is the attempt that may send, and `copies` are later attempts that wait for its end. For
+    the `rows` items that have come, `read` batches of the input were read, whose checksum is
+    `checksum`. When `ended` is true, nothing is missing, as far as `task` knows. `let_go` is true
+    after the tasks have left, until the attempt that starts at the next request sends something.
     """
 
     number: int
@@ -182,24 +183,24 @@ class _Outcome:
 class BatchReceiver:
     """Receives the items of the tasks of one Spark job, exactly once even when tasks are retried.
 
-    A partition's items are accepted from one attempt at a time. A later attempt fences the earlier
-    one off and gets the number of items to skip, so its partition has to give the same items again;
-    if it gives fewer, or reads other rows or in another order, that is detected. The end is
+    A partition's items are accepted from one attempt at a time. A later attempt shuts the earlier
+    one out and gets the number of items to skip, so the partition has to give the same items again;
+    it is detected if it gives fewer, or reads other rows, or rows in another order. The end is
     believed only when the job itself reports the same numbers of items.
 
-    Where Spark speculates, a later attempt may be a copy of one that is only slow, like a task
-    whose items are not read. It then waits until the connection of the earlier one has ended, and
-    resumes if anything is left.
+    Where Spark speculates, a later attempt may be a copy of an attempt that is only slow, such as a
+    task whose items are not read. The copy then waits until the connection of the earlier one has
+    ended, and resumes if anything is left.
 
-    One thread at a time may be in `next_batch`, and another one in `take_in`; every other method
+    One thread at a time may be in `next_batch`, and another thread in `take_in`; every other method
     may be called from any thread.
 
     Args:
         host: the address to listen on.
-        advertised: the address that tasks get, if that is another one.
-        capacity: the most batches that are being read at a time; further tasks wait unread.
-        of: the target that this one is derived from, and the label for that; None makes new
-            secrets.
+        advertised: the address that is given to tasks, if it differs from `host`.
+        capacity: the most batches that are being read at a time; further tasks wait.
+        of: the target that the receiver's own target is derived from, and the label for that; None
+            to make new secrets.
         speculation: whether Spark speculates.
         backlog: holds the batches that `take_in` reads; None for one with the usual limits.
     """
@@ -261,7 +262,7 @@ class BatchReceiver:
         self._fenced = 0
 
     def next_batch(self, timeout_s: float | None = None) -> Batch | None:
-        """Wait for a batch of any partition; partitions that have some take turns.
+        """Wait for a batch of any partition; partitions that have batches take turns.
 
         Args:
             timeout_s: how long to wait, in seconds; None for no limit.
@@ -273,7 +274,7 @@ class BatchReceiver:
         Raises:
             TimeoutError: if nothing came in time.
             ChannelError: if the items that arrived differ from the job's report.
-            BaseException: the error that `fail` was given.
+            BaseException: the error that was given to `fail`.
         """
         if not self._turn.ask():
             raise ChannelError("two threads are in next_batch at once; it has one reader at a time")
@@ -287,7 +288,7 @@ class BatchReceiver:
                 self._try_close()
 
     def take_in(self, timeout_s: float) -> bool:
-        """Read the batches of tasks, and keep them, while no thread is in `next_batch`.
+        """Read the batches of tasks, and keep these, while no thread is in `next_batch`.
 
         Args:
             timeout_s: how long to read, in seconds.
@@ -320,14 +321,14 @@ class BatchReceiver:
         return self._closed or self._outcome is not None
 
     def wait_until_over(self, timeout_s: float) -> bool:
-        """Wait until `is_over`, or for `timeout_s` seconds; return whether it is."""
+        """Wait until `is_over` is true, or for `timeout_s` seconds; return whether it is."""
         if not self.is_over():
             with contextlib.suppress(Empty):
                 self._over.get(timeout=timeout_s)
         return self.is_over()
 
     def is_full(self) -> bool:
-        """Return whether `take_in` has no room."""
+        """Return whether `take_in` has no room for more items."""
         return self._backlog.is_full()
 
     def was_reached(self) -> bool:
@@ -339,7 +340,7 @@ class BatchReceiver:
         return bool(self._connections)
 
     def knows(self, partition: int) -> bool:
-        """Return whether a task of the partition has come; again, if it was let go."""
+        """Return whether a task of the partition has come (since it was let go, if it was)."""
         known = self._partitions.get(partition)
         return known is not None and not known.let_go
 
@@ -350,7 +351,7 @@ class BatchReceiver:
     def let_go(self, end: Callable[[], None]) -> bool:
         """Disconnect all tasks, while no thread is in `next_batch`.
 
-        Later attempts continue behind them.
+        Later attempts continue where these tasks have stopped.
 
         Args:
             end: cancels the tasks on the cluster. It is called before their sockets are closed;
@@ -403,28 +404,28 @@ class BatchReceiver:
         self._end(_Outcome(error=error))
 
     def cancel(self) -> None:
-        """Stop reading and refuse all tasks. Idempotent."""
+        """Stop reading, and refuse all tasks. Calling this twice is harmless."""
         self._closed = True
         self._over.put(None)
         self._reception.wake()
         self._try_close()
 
     def failure(self) -> Failure | None:
-        """Return the error of a function of the flow in an attempt that was not replaced."""
+        """Return the error of a function of the flow, in an attempt that was not replaced."""
         for partition in tuple(self._partitions.values()):
             if partition.failure is not None:
                 return partition.failure
         return None
 
     def changed(self) -> PartitionChangedError | None:
-        """Return the report on a retry that differs from the attempt before it, if there is one."""
+        """Return the report on a retry that differs from the previous attempt, if there is one."""
         for partition in tuple(self._partitions.values()):
             if partition.changed is not None:
                 return partition.changed
         return None
 
     def statistics(self) -> Statistics:
-        """Return numbers that show the state."""
+        """Return numbers that show the state of the channel."""
         return Statistics(
             asked=self._asked,
             connections=len(self._connections),
@@ -486,7 +487,7 @@ class BatchReceiver:
             self._welcome(self._reception.guests.popleft())
 
     def _read(self, connection: _Connection) -> Batch | None:
-        """Read from one task until a batch is complete, nothing more is there, or it must wait."""
+        """Read from one task until a batch is complete, no bytes are left, or it must wait."""
         try:
             while connection.fill():
                 if connection.body:
@@ -517,7 +518,7 @@ class BatchReceiver:
             self._drop(connection)
 
     def _admit(self, connection: _Connection, partition: _Partition) -> None:
-        """Let an attempt send."""
+        """Let the attempt behind `connection` send."""
         lost = partition.task >= 0 and not partition.let_go
         if lost and not (self._speculation and partition.ended):
             _log.warning(
@@ -541,7 +542,7 @@ class BatchReceiver:
         )
 
     def _begin(self, connection: _Connection) -> bool:
-        """Take in a frame's head; return False if there is no room for its body now."""
+        """Handle a frame's head; return False if there is no room for its body now."""
         if self._partial >= self._capacity:
             # Its head stays as it is, complete; `_free` brings it back.
             self._reception.unregister(connection.sock)
@@ -676,7 +677,7 @@ class BatchReceiver:
         self._reception.wake()
 
     def _try_close(self) -> None:
-        """Close everything, unless a thread reads: then that one does so on its way out."""
+        """Close everything, unless a thread reads: then that thread does so when it leaves."""
         if not self._turn.take():
             return
         try:
@@ -686,7 +687,7 @@ class BatchReceiver:
             self._turn.give()
 
     def _leave(self) -> None:
-        """Disconnect all tasks, and let none in."""
+        """Disconnect all tasks, and accept no more."""
         self._drop_all()
         self._reception.close()
 

@@ -36,14 +36,14 @@ _BACKLOG: Final = 4096
 _HELLO_SIZE: Final = HELLO.size + MAC_SIZE
 
 _HELLO_WITHIN_S: Final = 10.0
-"""The time an unknown peer may take, in seconds."""
+"""The time, in seconds, that an unknown peer may take to identify itself."""
 
 _GRACE_S: Final = 0.25
-"""The time an unknown peer may take even if others wait for its place, in seconds."""
+"""The time, in seconds, that an unknown peer may take even if others wait for its place."""
 
 _MOST_STRANGERS: Final = 256
 _RETRY_S: Final = 0.1
-"""The time during which none is accepted after the machine has refused one, in seconds."""
+"""The time, in seconds, for which no connection is accepted after the machine has refused one."""
 
 
 @final
@@ -81,9 +81,9 @@ class Reception(Generic[T]):
 
     The thread that calls `wait` does all the work; any thread may call `wake`.
 
-    Strangers cannot keep a task out. Each has ten seconds to identify itself. If there are many,
-    the first of them goes when another one comes, but has a quarter of a second. When the machine
-    has no descriptor left, no connection is accepted for a moment.
+    Strangers cannot keep a task out. Each has ten seconds to identify itself. If there are many
+    strangers, the first of them has to go when another one comes, but not within its first quarter
+    of a second. When the machine has no descriptor left, no connection is accepted for a moment.
 
     Args:
         host: the address to listen on.
@@ -140,7 +140,7 @@ class Reception(Generic[T]):
         self._selector.unregister(sock)
 
     def wait(self, timeout_s: float | None) -> list[T]:
-        """Wait until there is something to do; `guests` may have grown then.
+        """Wait until there is something to do; there may be new `guests` then.
 
         Args:
             timeout_s: how long to wait at most, in seconds; None for no limit.
@@ -164,7 +164,7 @@ class Reception(Generic[T]):
         return ready
 
     def wake(self) -> None:
-        """Let `wait` return. Callable from any thread, also when this is closed."""
+        """Let `wait` return. Any thread may call this, also when this is closed."""
         # A full pipe wakes as well as an empty one; a closed one has no thread to wake. The lock
         # keeps the byte from going to a new file with the number of a descriptor that is just
         # closed.
@@ -186,7 +186,9 @@ class Reception(Generic[T]):
             self.guests.popleft().sock.close()
 
     def close(self) -> None:
-        """Close everything except registered sockets and taken connections; idempotent.
+        """Close everything except registered sockets and taken connections.
+
+        Calling this twice is harmless.
 
         No thread may be in `wait`.
         """
@@ -205,7 +207,7 @@ class Reception(Generic[T]):
             self._wake_out.close()
 
     def _shorter(self, timeout_s: float | None) -> float | None:
-        """Return how long the selector may wait."""
+        """Return how long the selector may wait, at most `timeout_s` seconds."""
         due = [] if self._resting_until is None else [self._resting_until]
         if self._strangers:
             due.append(next(iter(self._strangers)).since + _HELLO_WITHIN_S)
@@ -258,7 +260,7 @@ class Reception(Generic[T]):
             self._selector.register(self._listener, selectors.EVENT_READ)
 
     def _part_with(self, stranger: _Stranger) -> None:
-        """Close it, unless it has answered and no thread has waited here since."""
+        """Close the connection of `stranger`, unless it turns out to have identified itself."""
         self._hear(stranger)
         if stranger in self._strangers:
             self._reject(stranger)
@@ -301,7 +303,7 @@ class Reception(Generic[T]):
 
 
 def _most_strangers() -> int:
-    """Return how many there may be: at most a quarter of the descriptors of this process."""
+    """Return how many strangers there may be: at most a quarter of all descriptors."""
     if sys.platform == "win32":
         return _MOST_STRANGERS
     import resource

@@ -14,13 +14,14 @@ __all__ = ["Turn"]
 
 @final
 class Turn:
-    """Lets one thread at a time read: the consumer, or another one while the consumer is away.
+    """Lets one thread at a time read: the consumer, or another thread while the consumer is away.
 
-    The consumer comes first: when it `ask`s, another reading thread is woken, and gives way. The
-    two locks are only tried, never waited for, so that a signal handler or a finaliser may call in.
+    The consumer comes first: when it calls `ask`, another thread that reads is woken, and gives
+    way. The two locks are only tried, never waited for, so a signal handler or a finaliser may call
+    any method.
 
     Args:
-        wake: interrupts a thread that waits for something to read; callable from any thread.
+        wake: interrupts a thread that waits for something to read; any thread may call it.
     """
 
     __slots__ = ("_asking", "_given", "_left_at", "_reading", "_wake")
@@ -33,11 +34,11 @@ class Turn:
         self._left_at = time.monotonic()
 
     def ask(self) -> bool:
-        """Let the consumer come; return False if there is one already."""
+        """Note that the consumer is here; return False if there is one already."""
         return self._asking.acquire(blocking=False)
 
     def leave(self) -> None:
-        """Let the consumer go."""
+        """Note that the consumer is away again."""
         self._left_at = time.monotonic()
         self._asking.release()
 
@@ -58,16 +59,16 @@ class Turn:
         """Stop reading.
 
         Args:
-            tell: whether to wake the consumer if it is here; it does not have to wake itself.
+            tell: whether to wake the consumer if it is here. The consumer itself passes False.
         """
         self._reading.release()
         if tell and self._asking.locked():
             self._given.put(None)
 
     def wait(self, timeout_s: float | None) -> None:
-        """Wait until it may be the turn of the consumer, which has asked and could not `take` it.
+        """Wait until the turn may be free for the consumer, which could not `take` it.
 
-        It may return too early. Call `take` again.
+        This may return too early, so call `take` again.
 
         Args:
             timeout_s: how long to wait at most, in seconds; None for no limit.

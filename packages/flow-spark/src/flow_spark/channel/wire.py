@@ -1,13 +1,14 @@
 """The protocol between a task and the driver, byte by byte.
 
 A connection begins with a challenge: the driver sends a nonce, the task answers with its identity
-and a MAC over both, so that the token itself never travels. Then the driver sends how many items of
-the partition it has already (they are skipped), and frames follow, each with its kind, its number
-of items and its length. ``END``, ``FAILED`` and ``CHANGED`` are answered with one byte.
+and a MAC over the nonce and the identity, so that the token itself never travels. Then the driver
+sends how many items of the partition it has already (they are skipped), and frames follow, each
+with its kind, its number of items and its length. ``END``, ``FAILED`` and ``CHANGED`` are answered
+with one byte.
 
-Each frame also has how much of its input the task has read by then, and a checksum of it. The
-driver sends a retry these values of the last frame, and the retry sends nothing before its own
-input has been found to begin in the same way.
+Each frame also says how much of its input the task has read by then, with a checksum of that. The
+driver sends these values of the last frame to a retry, which sends nothing before it has found that
+its own input begins in the same way.
 
 The end of a partition is a frame, never the end of the stream: a killed executor closes its sockets
 just as a finished one does.
@@ -55,28 +56,31 @@ HELLO: Final = struct.Struct(">8s16sIQ")
 """Magic, query, partition, task attempt; a MAC follows."""
 
 WELCOME: Final = struct.Struct(">BQQI")
-"""An `Answer`, how many items to skip; how many batches of the input were read for these, and the
-checksum of the batches."""
+"""An `Answer`, how many items to skip, how many batches of the input were read for these items, and
+the checksum of the batches."""
 
 FRAME: Final = struct.Struct(">BIQQI")
-"""A `Kind`, the number of items, the number of bytes that follow; how many batches of the input
+"""A `Kind`, the number of items, the number of bytes that follow, how many batches of the input
 have been read, and their checksum."""
 
 COUNTS: Final = struct.Struct(">QQ")
-"""The body of ``END``: all items of the partition, and the batches of this attempt."""
+"""The body of ``END``: the number of all items of the partition, and of the batches of this
+attempt."""
 
 FEWER: Final = b"fewer"
-"""The body of ``CHANGED`` if the rows so far are the same, but the rest is missing; else empty."""
+"""The body of ``CHANGED`` if the rows so far are the same, but the rest is missing; otherwise the
+body is empty."""
 
 LONGEST_FRAME: Final = 2**31
 """The most bytes that may follow a frame's head; a longer one is not of this protocol."""
 
 SOCKET_BUFFER: Final = 128 * 1024
-"""Bytes in each direction's kernel buffer: how far a task may be ahead of the driver's reading."""
+"""The size, in bytes, of the kernel's buffer for each direction: so far may a task be ahead of the
+driver."""
 
 
 _REACHED_WITHIN_S: Final = 30.0
-"""The time the driver may take to answer, in seconds: its machine may be busy."""
+"""The time, in seconds, that the driver may take to answer: its machine may be busy."""
 
 
 class Kind(enum.IntEnum):
@@ -102,7 +106,7 @@ class Answer(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The place where the tasks of one query connect, and the secrets by which they prove it."""
+    """The place where the tasks of one query connect, and the secrets that prove their identity."""
 
     host: str
     port: int
@@ -110,7 +114,10 @@ class Target:
     token: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def derived(self, port: int, label: bytes) -> Target:
-        """Return another listener of the same driver, with secrets that both ends can compute."""
+        """Return the target of another listener of the same driver.
+
+        Its secrets can be computed on both sides.
+        """
         query, token = (_mac(self.token, name + label) for name in (b"query ", b"token "))
         return Target(self.host, port, query[: len(self.query)], token)
 
@@ -124,11 +131,11 @@ def dial(target: Target, within_s: float | None = None) -> socket.socket:
     """Return a connection to the driver.
 
     Args:
-        target: where it listens.
-        within_s: how long it may take to answer, in seconds; None for half a minute.
+        target: where the driver listens.
+        within_s: how long the driver may take to answer, in seconds; None for half a minute.
 
     Raises:
-        ChannelError: if it does not.
+        ChannelError: if the driver does not answer.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -157,7 +164,7 @@ def dial(target: Target, within_s: float | None = None) -> socket.socket:
 
 
 def greet(connection: socket.socket, target: Target, number: int, task: int) -> None:
-    """Prove to the driver that this belongs to the query, and identify it.
+    """Prove to the driver that this task belongs to the query, and identify the task.
 
     Raises:
         OSError: if the driver has closed the connection.
@@ -171,7 +178,7 @@ def received(connection: socket.socket, size: int) -> bytes:
     """Return the next `size` bytes.
 
     Raises:
-        OSError: if the other end has closed before.
+        OSError: if the other side has closed the connection.
     """
     parts = bytearray()
     while len(parts) < size:
@@ -183,7 +190,7 @@ def received(connection: socket.socket, size: int) -> bytes:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Return whether the other end, which sends nothing now, has closed the connection."""
+    """Return whether the other side, which sends nothing now, has closed the connection."""
     try:
         return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:

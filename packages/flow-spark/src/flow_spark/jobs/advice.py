@@ -1,4 +1,4 @@
-"""Ways out of problems with a cluster's Python, found in the text of a failed job."""
+"""Ways out of problems with a cluster's Python, found by the text of a failed job."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ INSTALL_CONNECT: Final = "pip install 'flow-spark[connect]'" + (
 """The way to install what a client of Spark Connect needs."""
 
 SAYS: Final = "Spark says: "
-"""Stands before Spark's own text, if there is another one before it."""
+"""Stands before Spark's own text, if another text comes first."""
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _STACK: Final = re.compile(r"\s+at |\s*\.\.\.|  ")
-"""The beginnings of the lines of stacks; those of an error, and of its notes, differ."""
+"""The beginnings of the lines of stacks; the lines of an error and of its notes begin
+differently."""
 _WAY_OUT: Final = "The way out: "
 _STACK_OR_WAY_OUT: Final = re.compile(rf"{_STACK.pattern}|{_WAY_OUT}")
 _OF_GRPC: Final = re.compile(
@@ -50,7 +51,7 @@ _OURS: Final = f"{SparkJobError.__module__}.{SparkJobError.__qualname__}: "
 def short(error: BaseException) -> str:
     """Return the text of `error`, without stacks and secrets.
 
-    First comes the error of Python in a task, with the notes on its place; then what to do, if it
+    First comes the error of Python in a task, with the notes on its place; then the way out, if it
     is known; then Spark's own text.
     """
     # The text of a Java error comes from the JVM, which may have ended.
@@ -69,7 +70,7 @@ def short(error: BaseException) -> str:
 
 
 def _divided(lines: list[str]) -> tuple[list[str], list[str]]:
-    """Return the text of an error of Python, if there is one; and the rest."""
+    """Return the text of an error of Python, if there is one, and the rest."""
     traces = [at for at, line in enumerate(lines) if line.endswith(_TRACEBACK)]
     if not traces:
         return [], lines
@@ -97,7 +98,7 @@ def way_out(text: str) -> str | None:
 
 
 def other_version(found: str) -> str:
-    """Return the text for executors with the version `found` of Python, and another one here."""
+    """Return the text for executors whose Python is `found`, other than that of this process."""
     mine = f"{sys.version_info.major}.{sys.version_info.minor}"
     return (
         f"this process runs Python {mine}, and the executors run Python {found}; functions that "

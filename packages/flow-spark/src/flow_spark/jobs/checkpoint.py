@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Fingerprints", "claim"]
 
 _FOLDER: Final = "flow"
-"""Beside Spark's own folders in the checkpoint; Spark ignores it."""
+"""The folder beside Spark's own ones in the checkpoint; Spark ignores it."""
 
 _Mark = dict[str, str | list[str] | None]
 
@@ -28,7 +28,7 @@ _SUBJECTS: Final = {
     "stages": "its stages are",
     "reads": "it reads",
 }
-"""The parts of a mark, and the text of a conflict for each."""
+"""The parts of the mark of a checkpoint's owner, each with the text for a conflict."""
 
 _LINES: Final[ArrowSchema] = pa.schema([("value", pa.string())])
 
@@ -36,17 +36,19 @@ _LINES: Final[ArrowSchema] = pa.schema([("value", pa.string())])
 def claim(df: DataFrame, checkpoint: str, name: str | None, stages: tuple[str, ...]) -> None:
     """Take a checkpoint over for a stream, or check that the stream owns it.
 
-    A flow with a name is identified by it. Without one, it is identified by the names of its stages
-    and by its sources, which stay the same in each run of a program, and when a function is edited.
+    A flow with a name is identified by the name. Without a name, it is identified by the names of
+    its stages and by its sources, which stay the same in each run of a program, and when a function
+    is edited.
 
     Args:
         df: the stream.
-        checkpoint: its path, on any file system that Spark reaches.
+        checkpoint: the path of the checkpoint, on any file system that Spark reaches.
         name: the name of the flow, if it has one.
         stages: the names of the stages for its rows.
 
     Raises:
-        CheckpointConflictError: if it belongs to another flow, or to one with other columns.
+        CheckpointConflictError: if the checkpoint belongs to another flow, or to a flow with other
+            columns.
     """
     session = df.sparkSession
     path = f"{checkpoint.rstrip('/')}/{_FOLDER}"
@@ -81,14 +83,14 @@ def claim(df: DataFrame, checkpoint: str, name: str | None, stages: tuple[str, .
 
 @final
 class Fingerprints:
-    """Digests of micro-batches, to distinguish their rows from others of the same number.
+    """Digests of micro-batches, to distinguish their rows from other rows under the same number.
 
     They are made of what Spark has written before it runs the micro-batch: its beginning and end in
     each source, and for a source of files, the files.
 
     Args:
         df: the stream.
-        checkpoint: its path, on any file system that Spark reaches.
+        checkpoint: the path of the checkpoint, on any file system that Spark reaches.
     """
 
     __slots__ = ("_known", "_path", "_session")
@@ -97,7 +99,7 @@ class Fingerprints:
         self._session: Final = df.sparkSession
         self._path: Final = checkpoint.rstrip("/")
         self._known: tuple[int, list[str]] = (-1, [])
-        """The micro-batch of the last call, and its end."""
+        """The micro-batch of the last call, and the offsets at its end."""
 
     def of(self, batch_id: int) -> str:
         """Return a digest, the same for a micro-batch that Spark gives again.
@@ -137,7 +139,10 @@ def _log_offset(offset: str) -> int | None:
 
 
 def _files(session: SparkSession, path: str, entry: int) -> list[str]:
-    """Return the files of one entry of the log of a source; each tenth has those before it, too."""
+    """Return the files of one entry of the log of a source.
+
+    Each tenth entry has the files before it, too.
+    """
     only = f"get_json_object(value, '$.batchId') = {entry}"
     return sorted(_lines(session, path, only) or _lines(session, f"{path}.compact", only))
 

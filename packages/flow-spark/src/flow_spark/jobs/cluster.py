@@ -33,14 +33,15 @@ __all__ = ["BACKLOG_LIMIT", "Cluster", "close_lifeline", "cluster_of", "work_for
 _lifelines: Final[WeakKeyDictionary[SparkSession, Lifeline]] = WeakKeyDictionary()
 _lifelines_lock: Final = threading.Lock()
 _of_this_process: Final[list[Client]] = []
-"""In a process of a Spark Connect server: the client whose flow it runs."""
+"""In a process of a Spark Connect server: the client whose flow the process runs."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _HOST: Final = "spark.flow.driver.host"
 """The setting with the name or address by which tasks reach this process."""
 
 BACKLOG_LIMIT: Final = "spark.flow.backlog.limit"
-"""The setting with the limit for items of a job that wait here, as Spark writes sizes: ``512m``."""
+"""The setting with the limit for items of a job that wait in this process, as Spark writes sizes:
+``512m``."""
 
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -73,14 +74,17 @@ class Cluster(ABC):
 
     @abstractmethod
     def _found(self) -> tuple[str, str]:
-        """Return the addresses if the session does not set one."""
+        """Return the addresses to use if the session does not set one."""
 
     def client(self) -> Client | None:
-        """Return the description of this process for tasks; None if Spark ends with it."""
+        """Return the description of this process for tasks.
+
+        None if Spark ends with this process.
+        """
         return None
 
     def speculates(self) -> bool:
-        """Return whether it runs copies of tasks that take long."""
+        """Return whether Spark runs copies of tasks that take long."""
         return str(self._session.conf.get("spark.speculation", "false")).lower() == "true"
 
     def backlog(self) -> Backlog:
@@ -99,20 +103,21 @@ class Cluster(ABC):
 
     @abstractmethod
     def others_wait(self, own: str) -> bool:
-        """Return whether tasks wait for a slot that do not belong to the tag or group `own`.
+        """Return whether tasks that do not belong to the tag or group `own` wait for a slot.
 
-        A client of Connect sees those of this process, every two seconds, and none of a stream.
+        A client of Spark Connect sees only the tasks of this process, every two seconds, and none
+        of a stream.
         """
 
     @abstractmethod
     def holders(self, own: str) -> list[str] | None:
         """Return the names of jobs with slots, if tasks of the tag or group `own` wait for one.
 
-        None if some have had one, or if it is not known.
+        The result is None if some tasks have had a slot, or if that is not known.
         """
 
     def handed_on(self) -> Callable[[], None]:
-        """Return a function by which another thread takes over this one's settings for jobs."""
+        """Return a function by which another thread takes over this thread's settings for jobs."""
         tags = self._session.getTags()
 
         def tell() -> None:
@@ -125,13 +130,14 @@ class Cluster(ABC):
     def tagged(
         self, tag: str, name: str, stopped: Callable[[], bool], later: Callable[[], int] = int
     ) -> AbstractContextManager[None]:
-        """Return a context manager for the jobs of this thread, which has to end with it.
+        """Return a context manager for the jobs of this thread, which must end at the block's end.
 
         Args:
-            tag: `cancel` finds them by it.
-            name: their name in Spark's tools, and for code that follows them.
-            stopped: whether they were asked to end, so that their error is not a failure.
-            later: how many tasks will be handed to Spark that have not been yet.
+            tag: `cancel` finds the jobs by it.
+            name: the name of the jobs in Spark's tools, and for code that follows them.
+            stopped: returns whether the jobs were asked to end; their error does not count as a
+                failure then.
+            later: returns how many tasks are still to be handed to Spark.
         """
 
     @abstractmethod
@@ -142,22 +148,22 @@ class Cluster(ABC):
     def parts(self, df: DataFrame) -> Parts | None:
         """Return the partitions of `df`, to run a few of them at a time.
 
-        In a thread only for its jobs.
+        Call this in a thread that is only for these jobs.
 
-        None if only all of them together can be run.
+        The result is None if only all of them together can be run.
         """
 
     @contextmanager
     def answering(self, what: str) -> Generator[None, None, None]:
-        """Report if Spark ends under this block, or does not answer a call in it.
+        """Report it if Spark ends during this block, or does not answer a call in it.
 
         Args:
-            what: the thing that is lost then, for the message.
+            what: what is lost then, for the message.
 
         Raises:
             SparkJobError: in place of an error of a connection; and of any other error if Spark has
-                ended: it fails running jobs before it is gone, and by then PySpark has dropped its
-                connection, so the error may be a bare AttributeError.
+                ended: Spark fails running jobs before it is gone, and by then PySpark has dropped
+                its connection, so the error may be a bare AttributeError.
         """
         from py4j.protocol import Py4JNetworkError
 
@@ -215,9 +221,9 @@ class _Classic(Cluster):
         return tell
 
     def _real_tags(self) -> list[str]:
-        """Return what Spark makes of the tags of this thread, and of its session's.
+        """Return what Spark makes of the tags of this thread, and of those of its session.
 
-        It finds jobs by these, and another thread would get others for the same names.
+        Spark finds jobs by the result, and another thread would get other ones for the same names.
         """
         from py4j.protocol import Py4JError
 
@@ -438,14 +444,14 @@ class _Connect(Cluster):
 
 
 def _held(option: Any) -> Any:  # Any: proxies of py4j
-    """Return the value of a Scala option, or None: Spark forgets old jobs and stages."""
+    """Return the value of a Scala option; None if it is empty, as Spark forgets old jobs."""
     return option.get() if option.isDefined() else None
 
 
 def _summed(name: str, stages: Iterable[tuple[int, int]], later: int = 0) -> JobStatus:
-    """Return the status of a job with these stages, each with its finished tasks, and all of them.
+    """Return the status of a job with these stages, each a pair: finished tasks, all tasks.
 
-    `later` are tasks that belong to none of them yet.
+    `later` is the number of tasks that belong to none of these stages yet.
     """
     found = [(min(done, tasks), tasks) for done, tasks in stages]
     return JobStatus(
@@ -478,10 +484,12 @@ def cluster_of(session: SparkSession) -> Cluster:
 
 
 def _bound_for(host: str) -> str:
-    """Return where to listen so that `host` leads here: at all addresses, if it is not one of ours.
+    """Return the address to listen on so that `host` leads here.
 
-    It is another machine's where ports are forwarded, or addresses translated. A connection has to
-    prove that it belongs to the job.
+    These are all addresses, if `host` is not one of this machine.
+
+    That is so where ports are forwarded, or addresses translated. A connection has to prove that it
+    belongs to the job.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]

@@ -1,8 +1,9 @@
 """Spark's daemon of Python workers, with everything loaded that a task of a flow needs.
 
-Spark starts it once in an executor, by ``spark.python.daemon.module``, and it forks a worker for
-each task that finds none free. A worker whose task was cancelled, or has not read its input to the
-end, is lost, and a new one would take a third of a second for the imports that are done here.
+Spark starts the daemon once in an executor, by ``spark.python.daemon.module``. The daemon forks a
+worker for each task that finds no free worker. A worker whose task was cancelled, or has not read
+its input to the end, is lost, and without this daemon, a new worker would take a third of a second
+for the imports that are done here.
 """
 
 from __future__ import annotations

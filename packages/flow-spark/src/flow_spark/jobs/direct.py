@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Direct", "DirectJob", "direct"]
 
 _FEW: Final = 1_000
-"""The most rows that may come at once, and be here at once."""
+"""The most rows that may come at once, and be held in memory at once."""
 
 _PLAIN: Final = frozenset(
     [
@@ -37,7 +37,7 @@ _PLAIN: Final = frozenset(
         "string",
     ]
 )
-"""Types of which PySpark and PyArrow make the same values."""
+"""Types for which PySpark and pyarrow make the same values."""
 
 
 @final
@@ -56,13 +56,13 @@ class Direct:
 
 @final
 class DirectJob:
-    """A job of Spark that gives all its items at once, and few.
+    """A job of Spark that gives all its items, which are few, at once.
 
-    The settings for Spark's jobs of the thread that makes it hold for it, too.
+    The job has the settings for Spark's jobs of the thread that makes this object.
 
     Args:
-        session: the session that it runs in.
-        name: its name in Spark's tools.
+        session: the session that the job runs in.
+        name: the job's name in Spark's tools.
         direct: the result to get.
     """
 
@@ -88,7 +88,7 @@ class DirectJob:
         yield items(answer)
 
     def cancel(self) -> None:
-        """End the job. Idempotent, returns at once, callable from any thread."""
+        """End the job, and return at once. Any thread may call this, and more than once."""
         self._stop.set()
 
 
@@ -97,7 +97,7 @@ def direct(df: DataFrame, reader: Reader, program: object, as_: object) -> Direc
 
     Args:
         df: the rows.
-        reader: makes items of them.
+        reader: makes items of the rows.
         program: the stages.
         as_: the type of an item; see `RowReader`.
     """

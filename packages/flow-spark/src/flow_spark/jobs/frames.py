@@ -39,7 +39,7 @@ _LENGTHS: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def is_connect(session: SparkSession) -> bool:
-    """Return whether `session` is a client of a Spark Connect server, without importing that."""
+    """Return whether `session` is a client of a Spark Connect server; import nothing for that."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
@@ -69,13 +69,13 @@ def arrow_schema(schema: StructType) -> ArrowSchema:
 def _of_utc(make: Callable[..., object]) -> Mapping[str, str]:
     """Return the argument that tells `make` that times are in UTC.
 
-    Before PySpark 4.2 they always were.
+    Before PySpark 4.2, times were always in UTC.
     """
     return {"timezone": "UTC"} if "timezone" in inspect.signature(make).parameters else {}
 
 
 def without_lengths(schema: StructType) -> StructType:
-    """Return `schema` with strings for ``char`` and ``varchar``, which Python may not return.
+    """Return `schema` with strings for ``char`` and ``varchar``, which functions may not return.
 
     The metadata of a column has the original type, as for a column of a table.
     """
@@ -103,7 +103,10 @@ def _inside_of(kind: DataType) -> DataType | None:
 
 
 def _replaced(kind: DataType, other: Callable[[DataType], DataType | None]) -> DataType:
-    """Return `kind` with the results of `other` for types in it; itself if there are none."""
+    """Return `kind` with the results of `other` for types in it.
+
+    `kind` itself if there are none.
+    """
     from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
     found = other(kind)
@@ -130,7 +133,7 @@ def map_in_arrow(
     task: Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Return the results of `task` for the batches of each partition of `df`; lazy."""
+    """Return a lazy DataFrame: the results of `task` for the batches of each partition of `df`."""
     names = df.columns
     if any(mark in name for name in names for mark in ".`"):
         # PySpark looks them up by name, and takes what is behind a dot for a field of a struct.
@@ -169,11 +172,11 @@ def divided(df: DataFrame, by: int | str) -> DataFrame:
     """Return `df` in other partitions, each with its rows in the order of `df`.
 
     Blocks of a shuffle arrive in any order, and a retried task has to read the same rows in the
-    same order again: so they are numbered before, and sorted behind it.
+    same order again. So the rows are numbered before the shuffle, and sorted behind it.
 
     Args:
         df: the rows; each of its partitions has to give them in one order.
-        by: into how many partitions they are divided; or by which column.
+        by: into how many partitions they are divided; or the column by which they are divided.
     """
     from pyspark.sql import functions as sql
 
@@ -183,7 +186,7 @@ def divided(df: DataFrame, by: int | str) -> DataFrame:
 
 
 def at_most(df: DataFrame, count: int) -> DataFrame:
-    """Return at most `count` rows of `df`, in order; Spark's own limit takes any."""
+    """Return at most `count` rows of `df`, in order; Spark's own limit takes any rows."""
     from pyspark.sql import functions as sql
 
     numbered = df.withColumn(_NUMBER, sql.monotonically_increasing_id())
@@ -191,7 +194,7 @@ def at_most(df: DataFrame, count: int) -> DataFrame:
 
 
 def table_of(df: DataFrame) -> ArrowTable:
-    """Return all rows of `df` in their order, here, with timestamps in UTC; runs a job."""
+    """Run a job that brings all rows of `df` here, in their order, with timestamps in UTC."""
     frame, given = cast("Any", df), arrow_schema(df.schema)
     schema = pa.schema([loosened(field) for field in given])
     if schema == given:
@@ -218,7 +221,7 @@ def _packed(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
 def frame_of(
     session: SparkSession, table: ArrowTable, schema: StructType | None = None
 ) -> DataFrame:
-    """Return the rows of `table`; they are sent to Spark at once."""
+    """Return the rows of `table` as a DataFrame; they are sent to Spark at once."""
     plain = schema if schema is None else _replaced(schema, _inside_of)
     made: DataFrame = cast("Any", session).createDataFrame(table, schema=plain)
     # PySpark only makes values of user-defined types from Arrow behind a function.

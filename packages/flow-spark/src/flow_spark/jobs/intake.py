@@ -1,4 +1,4 @@
-"""Taking the items of a flow in a thread that another one may stop."""
+"""Takes the items of a flow in a thread that another thread may stop."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Stop:
         self._wake: Callable[[], object] | None = None
 
     def __call__(self) -> bool:
-        """Return whether it was set."""
+        """Return whether the stop was requested."""
         return self._set
 
     def set(self) -> None:
-        """Set it. Idempotent, callable from any thread."""
+        """Request the stop. Any thread may call this, and more than once."""
         with self._lock:
             self._set = True
             wake, self._wake = self._wake, None
@@ -42,7 +42,7 @@ class Stop:
             wake()
 
     def wakes(self, wake: Callable[[], object]) -> None:
-        """Call `wake` when it is set, or now if it was already."""
+        """Call `wake` when the stop is requested; at once if it was already."""
         with self._lock:
             if not self._set:
                 self._wake = wake
@@ -53,7 +53,7 @@ class Stop:
 def taken(flow: Flow[Any], stop: Stop) -> Iterator[Any]:  # Any: items of any type
     """Yield the items of `flow`, until its end or until `stop` is set.
 
-    A flow of this thread is iterated over; one with other threads is subscribed to, so that waiting
+    A flow of this thread is iterated over; a flow with other threads is subscribed to: then waiting
     for it can be ended.
     """
     if isinstance(source_of(flow), (IterableSource, DeferredSource)):
@@ -125,7 +125,7 @@ class _Inbox(CoreSubscriber[Any]):
             self._change.notify()
 
     def take(self) -> Any:
-        """Return the next item, or None at the end. Blocks. Raises the error of the flow."""
+        """Wait for the next item and return it, or None at the end; raise the error of the flow."""
         with self._change:
             while not self._items and not self._done:
                 self._change.wait()

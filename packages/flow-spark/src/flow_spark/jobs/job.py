@@ -29,27 +29,27 @@ if TYPE_CHECKING:
 __all__ = ["STAGES", "PushedJob", "cause_of", "lowered", "lowered_all"]
 
 STAGES: Final = "the stages of this flow"
-"""The object that cannot be pickled, in the words of its user."""
+"""The name of the object that cannot be pickled, in the words of its user."""
 
 
 @final
 class PushedJob:
-    """One Spark job that runs stages on rows, and its items.
+    """One Spark job that runs stages on rows, and the items that it gives.
 
-    Iterating gives lists (or other iterables) of items. Nothing runs before the first one is
+    Iterating gives lists (or other iterables) of items. Nothing runs before the first list is
     requested, and while none is requested, the tasks stand still as soon as the sockets are full.
-    But if others wait for their slots, their items are taken in and kept here, so that they end.
-    Where that is not enough, they leave, and begin again at the next request. Items of one
-    partition come in order; partitions take turns.
+    But if other jobs wait for the slots of these tasks, their items are taken in and kept here, so
+    that the tasks end. Where that is not enough, the tasks leave, and begin again at the next
+    request. Items of one partition come in order; partitions take turns.
 
     Leaving the iteration early, or `cancel` from any thread, ends the job.
 
-    The settings for Spark's jobs of the thread that makes it hold for it, too: scheduler pool,
+    The job has the settings for Spark's jobs of the thread that makes this object: scheduler pool,
     group, description, tags.
 
     Args:
         origin: the rows.
-        program: the stages to run where the rows are; None takes the rows as they are.
+        program: the stages to run where the rows are; None for the rows as they are.
         name: the name of the job in Spark's tools.
 
     Raises:
@@ -112,7 +112,7 @@ class PushedJob:
             self.cancel()
 
     def cancel(self) -> None:
-        """End the job. Idempotent, returns at once, callable from any thread."""
+        """End the job, and return at once. Any thread may call this, and more than once."""
         with self._lock:
             first = not self._stop()
             self._stop.set()
@@ -133,14 +133,17 @@ class PushedJob:
             ).start()
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait until Spark has ended the job; return False if `timeout_s` seconds passed before."""
+        """Wait until Spark has ended the job.
+
+        Return False if it has not within `timeout_s` seconds.
+        """
         with self._lock:
             if self._receiver is None:
                 return True
         return self._ended.wait(timeout_s)
 
     def statistics(self) -> Statistics | None:
-        """Return numbers about what has arrived; None before the start."""
+        """Return numbers about what has arrived; None before the job starts."""
         receiver = self._receiver
         return None if receiver is None else receiver.statistics()
 
@@ -225,7 +228,10 @@ class PushedJob:
         return 0 if self._waves is None else self._waves.later
 
     def _submit(self) -> bool:
-        """Return whether Spark should get the job; from then on it has to be cancelled there."""
+        """Return whether Spark should get the job.
+
+        If so, it has to be cancelled there from now on.
+        """
         with self._lock:
             self._submitted = not self._stop()
             return self._submitted
@@ -242,7 +248,7 @@ class PushedJob:
 
 
 def cause_of(receiver: BatchReceiver) -> BaseException | None:
-    """Return the tasks' own error for the failure of the job: it is more specific than Spark's."""
+    """Return the tasks' own error for the failure of the job: it says more than Spark's."""
     failure = receiver.failure()
     if failure is not None:
         return load_error(failure.payload, failure.partition, failure.task)
@@ -257,7 +263,7 @@ def lowered(
     Args:
         df: the rows.
         reader: makes items of them.
-        program: the stages to run where the rows are; None leaves items as they are.
+        program: the stages to run where the rows are; None to leave items as they are.
         schema: the columns that items become; None for pickled chunks, which a `ChunkReader` reads.
 
     Raises:
@@ -274,7 +280,7 @@ def lowered_all(
     *,
     tells: bool = False,
 ) -> DataFrame:
-    """As `lowered`, of all rows of `opened`; for `tells` see `LoweredTask`."""
+    """Do as `lowered` for all rows of `opened`; for `tells`, see `LoweredTask`."""
     make = _lowering(opened.df.sparkSession, program, schema, tells=tells)
     columns = CHUNK_DDL if schema is None else schema.spark()
     return opened.mapped(lambda reader, _, __: make(reader), columns)

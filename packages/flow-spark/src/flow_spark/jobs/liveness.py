@@ -1,12 +1,12 @@
-"""The JVM that feeds a task's Python worker: is it alive, and does it read errors?
+"""The JVM that feeds a task's Python worker: whether it is alive, and whether it reads errors
 
 Arrow takes the end of a stream for the end of the data, so a worker whose executor was killed
 believes that its input is complete. For a stage that gives its result at the end (a count, a sum)
 that result would be wrong, and nothing else would show it.
 
-And the JVM looks for an error only when its socket takes no more. PySpark's daemon reads and drops
-everything that comes for a failed worker, so the error of the first row would be reported when the
-whole partition had been sent.
+Besides, the JVM looks for an error only when its socket takes no more. PySpark's daemon reads and
+drops everything that comes for a failed worker, so the error of the first row would be reported
+when the whole partition had been sent.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def jvm_is_gone() -> bool:
 
 @contextmanager
 def failing_at_once() -> Generator[None, None, None]:
-    """Let no more of this worker's input be read when the block fails."""
+    """Let nothing more of this worker's input be read when the block fails."""
     try:
         yield
     except Exception:
@@ -60,7 +60,7 @@ def failing_at_once() -> Generator[None, None, None]:
 def _leave_unread() -> None:
     """Replace the socket that the daemon reads from by one on which nothing comes.
 
-    The other descriptors of that one, by which the error is reported, stay as they are.
+    The other descriptors of that socket, by which the error is reported, stay as they are.
     """
     read = _socket_of_daemon()
     if read is None or not hasattr(select, "POLLRDHUP"):
@@ -75,7 +75,7 @@ def _leave_unread() -> None:
 
 
 def _socket_of_daemon() -> socket.socket | None:
-    """Return the socket of ``pyspark.daemon.worker``, whose call led here."""
+    """Return the socket of ``pyspark.daemon.worker``, whose call has led to this one."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         code = frame.f_code

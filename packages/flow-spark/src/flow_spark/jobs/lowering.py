@@ -1,7 +1,7 @@
-"""The stages that run where the rows are, and those that are left for the driver.
+"""The stages that run where the rows are, and the stages that are left for the driver.
 
-A partitioned source has no order that its partitions agree on. Stages that treat every item by
-itself run in each partition. Some others are translated into a part per partition and a part that
+A partitioned source has no order over all of its partitions. Stages that treat every item by itself
+run in each partition. Some others are translated into a part per partition and a part that
 combines. Stages that depend on the order of all items are refused, since each run would give
 another result.
 """
@@ -33,7 +33,7 @@ _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only f
 @final
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The stages of a run, by where they are executed.
+    """The stages between two boundaries, by where they are executed.
 
     Attributes:
         remote: in each partition.
@@ -101,7 +101,7 @@ def effect_in(parts: Split) -> _AnyStage | None:
 
 
 def has_an_end(stages: tuple[_AnyStage, ...]) -> bool:
-    """Return whether one of `stages` may give an item, or raise, though no item came."""
+    """Return whether one of `stages` may give an item, or raise, even if no item came."""
     lines = [stage.template.lines for stage in stages]
     return any(line.on_start or line.on_end for line in lines)
 
@@ -112,22 +112,22 @@ def treats_items_alone(template: Template) -> bool:
 
 
 def _hears_of_ends(template: Template) -> bool:
-    """Return whether it handles the end of the whole flow, of which a partition knows nothing."""
+    """Return whether a stage handles the end of the whole flow, which a partition does not see."""
     if template is CHECKPOINT:
         return False
     return bool(template.lines.on_error or template.lines.on_close)
 
 
 def refuse_behind(stages: tuple[_AnyStage, ...], what: str, ways_out: str) -> None:
-    """Refuse an operator that depends on the order of the results of `stages`, unless there is one.
+    """Refuse an operator that depends on the order of the results of `stages`, unless they have one.
 
     Args:
         stages: the stages after the source, without an order.
-        what: the operator behind them, for the message.
+        what: the operator behind these stages, for the message.
         ways_out: the ways out, for the message.
 
     Raises:
-        OrderedOperatorError: if it is refused.
+        OrderedOperatorError: if the operator is refused.
     """
     if not any(map(_orders, split(stages, ordered=False, ways_out=ways_out).local)):
         raise _out_of_order(what, ways_out)
@@ -143,7 +143,7 @@ def _refuse_ordered(stages: tuple[_AnyStage, ...], ways_out: str) -> None:
 
 
 def _orders(stage: _AnyStage) -> bool:
-    """Return whether one item is left, which is in order; or all of them, sorted."""
+    """Return whether the results of `stage` are in order: one item only, or all of them sorted."""
     return stage.template.absorbs and stage.template not in UNORDERED
 
 

@@ -24,10 +24,11 @@ _NUMBER: Final = "__flow_partition"
 _HASH: Final = "__flow_hash"
 
 _SHUFFLE: Final = re.compile(r"^[^\w\n]*(?:\d+\) *)?(?!\w*Broadcast)\w*Exchange", re.MULTILINE)
-"""A line of a physical plan that moves rows from task to task."""
+"""The line of a physical plan for a step that moves rows from task to task."""
 
 _STEP: Final = re.compile(r"\s*(?:\+- )?['!]?(\w+)")
-"""A line of a logical plan with at most one child; its name."""
+"""The line of a logical plan for a step with at most one child; the group is the name of the
+step."""
 
 _KEEP_ORDER: Final = frozenset(
     {
@@ -52,17 +53,17 @@ _CHOOSE_BY_ORDER: Final = frozenset({"GlobalLimit", "Offset", "Sample", "Tail"})
 _AGGREGATE_BY_ORDER: Final = re.compile(
     r"\baggregate\.(?:Collect\w+|First|Last|ListAgg|MaxBy|MinBy|Mode)\b"
 )
-"""Functions over many rows that do so too, by their classes."""
+"""Functions over many rows whose result depends on the order of the rows, by their classes."""
 
 _NOT_HASHED: Final = frozenset({"geography", "geometry", "map", "variant"})
 """Types that Spark cannot hash."""
 
 
 def in_repeatable_order(df: DataFrame) -> DataFrame:
-    """Return `df`, with the rows of each partition in an order that a retried task finds again.
+    """Return `df` with the rows of each partition in an order that a retried task finds again.
 
-    Blocks of a shuffle arrive in any order. So where the plan has one, the rows are sorted by a
-    hash of their values: equal rows are interchangeable. Rows that `df` itself sorts keep its
+    Blocks of a shuffle arrive in any order. So where the plan has a shuffle, the rows are sorted by
+    a hash of their values: equal rows are interchangeable. Rows that `df` itself sorts keep its
     order.
     """
     plan = plan_of(df, extended=True)
@@ -86,7 +87,7 @@ def _is_sorted(plan: str) -> bool:
 
 
 def _begins_sorted(lines: list[str]) -> bool:
-    """As `_is_sorted`, of the lines of a logical plan."""
+    """Return whether the lines of a logical plan sort the rows; see `_is_sorted`."""
     for line in lines:
         step = _STEP.match(line)
         if step is None or step[1] not in _KEEP_ORDER:
@@ -97,8 +98,8 @@ def _begins_sorted(lines: list[str]) -> bool:
 def repeats(df: DataFrame) -> bool:
     """Return whether `df` gives the same rows when it is computed again, as far as its plan shows.
 
-    The plan does not show what Python functions do, nor whether files change. A client of Connect
-    has no plan.
+    The plan does not show what Python functions do, nor whether files change. A client of Spark
+    Connect has no plan.
     """
     if is_connect(df.sparkSession):
         return False
@@ -140,9 +141,9 @@ def _is_hashable(kind: DataType) -> bool:
 def in_one_partition(df: DataFrame) -> DataFrame:
     """Return all rows as one partition, for a task that reads them by `in_partition_order`.
 
-    ``coalesce`` joins partitions in their order, except one: it begins with the first that some
-    machine has close by, such as a cached or shuffled one. So each row has the number of its
-    partition.
+    ``coalesce`` joins partitions in their order, except one: it begins with the first partition
+    that some machine has close by, such as a cached or shuffled one. So each row gets the number of
+    its partition.
     """
     from pyspark.sql import functions as sql
 
@@ -150,13 +151,13 @@ def in_one_partition(df: DataFrame) -> DataFrame:
 
 
 def in_partition_order(batches: Iterable[ArrowBatch]) -> Iterator[ArrowBatch]:
-    """Yield those of `in_one_partition` in the order of the DataFrame; any others as they come.
+    """Yield the rows of `in_one_partition` in the DataFrame's order; other rows as they come.
 
-    Only a first partition waits here that came before its turn, or that is not known to be the
-    first one; it waits in a file.
+    Only the first partition to come has to wait, if it came before its turn, or is not known to be
+    the first one; it waits in a file.
 
     Raises:
-        SparkJobError: if more is out of order than Spark is known to do.
+        SparkJobError: if more partitions are out of order than Spark is known to cause.
     """
     held: _Held | None = None
     last = -1
@@ -188,7 +189,7 @@ def in_partition_order(batches: Iterable[ArrowBatch]) -> Iterator[ArrowBatch]:
 
 
 def _by_partition(batch: ArrowBatch) -> Iterator[tuple[int, ArrowBatch]]:
-    """Yield the rows of each partition, with its number; partitions do not come twice."""
+    """Yield the rows of each partition, with its number; no partition comes twice."""
     numbers = batch.column(_NUMBER)
     found = numbers.unique().to_pylist()
     if len(found) == 1:
@@ -213,7 +214,7 @@ class _Held:
         self._writer: Final = pa.ipc.new_stream(file, schema)
 
     def add(self, part: ArrowBatch) -> None:
-        """Put rows behind the others."""
+        """Add rows behind the others."""
         self._writer.write_batch(part)
 
     def taken(self) -> Iterator[ArrowBatch]:

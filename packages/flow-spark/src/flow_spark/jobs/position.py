@@ -19,7 +19,7 @@ _MANY: Final = 2**62
 
 
 class Readable(Protocol):
-    """Makes items of Arrow batches, and can make one again."""
+    """Makes items of Arrow batches, and can make a single item again."""
 
     __slots__ = ()
 
@@ -29,17 +29,17 @@ class Readable(Protocol):
 
     @abstractmethod
     def item(self, batch: ArrowBatch, index: int, /) -> object:
-        """Return one of the items again, or what gives one instead in a message.
+        """Return one of the items again, or something to show in its place in a message.
 
         Raises:
             StopIteration: if there is no such item, or it cannot be made again.
-            Exception: the error of making the item.
+            Exception: the error with which the item cannot be made.
         """
 
 
 @final
 class Position:
-    """Counts the items that a task reads, and adds the present one to an error.
+    """Counts the items that a task reads, and adds the place of the present item to an error.
 
     Counting takes some two nanoseconds an item: none of it is done in Python.
 

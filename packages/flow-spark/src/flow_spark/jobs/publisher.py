@@ -47,8 +47,8 @@ class JobSource(IterableSource[T], Publisher[Any]):
     Args:
         origin: the rows, or an operator over them.
         program: the stages that run where the rows are.
-        exact: whether a batch of the job is one item that takes effect when it is requested, so
-            that it must not be requested without demand.
+        exact: whether a batch of the job is one item that takes effect when it is requested: then
+            it must not be requested without demand.
     """
 
     __slots__ = ("_exact", "_origin", "_program")
@@ -62,7 +62,7 @@ class JobSource(IterableSource[T], Publisher[Any]):
 
     @override
     def iterate(self) -> Iterator[T]:
-        """Iterate; closing the iterator ends the job.
+        """Iterate over the items; closing the iterator ends the job.
 
         Raises:
             BlockingInEventLoopError: in the thread of a running event loop.
@@ -114,10 +114,10 @@ else:
 
 @final
 class _Items(_Chain[T]):
-    """As `_flattened`, without a Python step per item; for batches that are there as they come.
+    """The items, as from `_flattened`, but without a Python step per item; for complete batches.
 
-    It is closed as a generator is, or when it is left. Only the items of a batch that has come are
-    still given then: dropping them would need a step per item.
+    It is closed as a generator is, or when the iteration is left. Only the items of a batch that
+    has come already are still given then: dropping them would need a step per item.
     """
 
     __slots__ = ("_batches",)
@@ -126,7 +126,7 @@ class _Items(_Chain[T]):
 
     @classmethod
     def of(cls, job: Iterable[Iterable[T]]) -> Self:
-        """Return the items of `job`, which starts when the first is requested."""
+        """Return the items of `job`, which starts when the first item is requested."""
         batches = iter(job)
         items = cls.from_iterable(batches)
         items._batches = batches
@@ -144,16 +144,17 @@ cast("ABCMeta", Generator).register(_Items)  # typeshed says that it is a protoc
 class JobSubscription(QueueSubscription[T], Generic[T]):
     """One subscriber's run of a job.
 
-    Demand: exact towards the subscriber. Towards the cluster, one item is read ahead of it, since
-    only then it is known whether there is one; without demand, tasks block.
+    Demand: exact towards the subscriber. Towards the cluster, one item is read ahead of the demand,
+    since only then it is known whether there is one; without demand, tasks block.
     Thread: a separate one, started by the first request, which sends all signals.
-    Fusion: SYNC, if polling happens on an executor (THREAD_BOUNDARY); it blocks while Spark works.
+    Fusion: grants SYNC, if polling happens on an executor (THREAD_BOUNDARY); a poll blocks while
+    Spark works.
 
     Args:
         job: the job, not yet started.
         downstream: gets the signals.
-        exact: see `JobSource`; another batch is waited for, and nothing is read ahead of demand.
-            Fusion: none then, since a subscriber that polls looks ahead.
+        exact: see `JobSource`; then nothing is read ahead of demand, and fusion is not granted,
+            since a subscriber that polls looks ahead.
     """
 
     __slots__ = (
@@ -192,7 +193,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         return self._job
 
     def start(self) -> None:
-        """Hand this over as the subscription, then serve the demand that came meanwhile (§1.9)."""
+        """Hand this object over as the subscription, then serve the demand so far (§1.9)."""
         downstream = self._downstream
         if downstream is None:
             return
@@ -226,7 +227,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     @override
     def cancel(self) -> None:
-        """Cancel; wake the thread, or the subscriber that polls, if it waits for Spark."""
+        """Cancel, and wake the thread, or the subscriber that polls, if it waits for Spark."""
         with self._change:
             self._cancelled = True
             self._bad = None
@@ -322,7 +323,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
                 granted = 0
 
     def _granted(self, at_least: int) -> int:
-        """Take over the demand that has come; wait for `at_least` one, or for the end."""
+        """Take over the demand that has come; wait until it is `at_least` that, or for the end."""
         with self._change:
             while self._requested < at_least and not self._cancelled:
                 self._change.wait()
@@ -352,7 +353,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     @override
     def is_empty(self) -> bool:
-        """Look one item ahead."""
+        """Return whether no item is left; this looks one item ahead."""
         if self._ahead is EMPTY:
             self._ahead = self.poll()
         return self._ahead is EMPTY

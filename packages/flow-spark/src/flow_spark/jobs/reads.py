@@ -1,4 +1,4 @@
-"""The sources of a streaming DataFrame, in words that are the same in every process."""
+"""The sources of a streaming DataFrame, in a text that is the same in every process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _LOGIN: Final = re.compile(r"//[^/@\s]*@")
 def reads(df: DataFrame) -> list[str]:
     """Return the streams that `df` is made of, each by its format and source; without secrets.
 
-    Neither the stages for the rows count, nor the tables that they are joined with.
+    The result does not depend on the stages for the rows, nor on the tables that they are joined
+    with.
     """
     found = _of_connect(df) if is_connect(df.sparkSession) else _of_classic(df)
     return list(dict.fromkeys(found))
@@ -43,7 +44,8 @@ def described(form: str, options: Mapping[str, str]) -> str:
 
     Args:
         form: its format.
-        options: its options. For a format that is not known here all count, except secrets by name.
+        options: its options. For a format that is not known here, all of them are used, except
+            those whose names say that they are secret.
     """
     form = form.lower()
     given = {key.lower(): value for key, value in options.items()}

@@ -26,7 +26,7 @@ _HARMLESS: Final = frozenset(["use_ssl"])
 
 
 def redacted(text: str) -> str:
-    """Return `text` without logins in URLs, and without the values behind names of secrets."""
+    """Return `text` without logins in URLs, and without the values that follow names of secrets."""
     return _NAMED.sub(rf"\1{_HIDDEN}", _LOGIN.sub(_HIDDEN, text))
 
 

@@ -1,4 +1,4 @@
-"""Runs on Spark for a thread that waits, and may have to leave."""
+"""Runs jobs on Spark for a thread that waits, and may have to leave."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ def run(
 ) -> R:
     """Return the result of `action`.
 
-    Its jobs can be followed, and are cancelled if this is interrupted.
+    Its jobs can be followed, and are cancelled if this thread is interrupted.
 
-    It is called in a separate thread, with this thread's settings for Spark (its scheduler pool,
-    its tags): otherwise a KeyboardInterrupt would cut a conversation with the JVM in two.
+    `action` is called in a separate thread, with this thread's settings for Spark (its scheduler
+    pool, its tags): otherwise a KeyboardInterrupt would cut a conversation with the JVM in two.
 
     Args:
         session: the session of the jobs.
-        name: their name in Spark's tools.
-        action: starts them, and waits for them.
+        name: the name of the jobs in Spark's tools.
+        action: starts the jobs, and waits for them.
         tell: passes on the settings of another thread than this one, see `Cluster.handed_on`.
-        stop: ends them when it is set.
+        stop: ends the jobs when it is set.
 
     Raises:
-        SparkJobError: if one fails, with the way out if that is known.
+        SparkJobError: if a job fails; the text has the way out if that is known.
         StoppedError: if `stop` was set.
     """
     cluster, what = cluster_of(session), _called(name)
@@ -143,10 +143,10 @@ def explaining(what: str) -> Generator[None, None, None]:
     """Raise errors of Spark in the block as `explained` does.
 
     Args:
-        what: the thing that fails, for the message.
+        what: what fails, for the message.
 
     Raises:
-        SparkJobError: in their place.
+        SparkJobError: in place of an error of Spark.
     """
     try:
         yield
@@ -158,7 +158,7 @@ def explaining(what: str) -> Generator[None, None, None]:
 
 
 def explained(error: BaseException, what: str) -> BaseException:
-    """Return the error for a failure of `what`: itself, if it is not one of a job of Spark."""
+    """Return the error for a failure of `what`: `error` itself, if it is not about a Spark job."""
     if not _is_of_spark(error):
         return error
     told = SparkJobError(f"{what} failed: {short(error)}")
@@ -168,7 +168,10 @@ def explained(error: BaseException, what: str) -> BaseException:
 
 
 def _is_of_spark(error: BaseException) -> bool:
-    """Return whether it is about a failed job; the error of a wrong query is clear already."""
+    """Return whether `error` is about a failed job.
+
+    An error about a wrong query is clear as it is.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 

@@ -22,7 +22,7 @@ _LONGEST_LABEL: Final = 32
 @final
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """The progress of a job, from Spark. More is planned while it runs, so totals may grow.
+    """The progress of a job, from Spark. Totals may grow, since Spark plans more while it runs.
 
     Attributes:
         name: the name of the job in Spark's tools, from the sink or the stages of its flow.
@@ -65,9 +65,9 @@ def running_jobs(session: SparkSession) -> tuple[JobStatus, ...]:
     >>> [(job.name, job.tasks_done, job.tasks) for job in running_jobs(spark)]  # doctest: +SKIP
     [('write', 3, 8)]
 
-    This asks Spark when it is called, and not otherwise; a server of Spark Connect sends it every
-    two seconds (``spark.connect.progress.reportInterval``). The queries of streams are not
-    included: these have their own ``StreamingQuery.lastProgress``.
+    Spark is asked only when this is called; a Spark Connect server sends the progress every two
+    seconds (``spark.connect.progress.reportInterval``). The queries of streams are not included:
+    these have their own ``StreamingQuery.lastProgress``.
 
     Args:
         session: the session of the jobs.
@@ -86,7 +86,7 @@ def running_jobs(session: SparkSession) -> tuple[JobStatus, ...]:
 
 @contextlib.contextmanager
 def showing(session: SparkSession) -> Generator[None, None, None]:
-    """Show a bar of each job of `session` that begins in this block, if there is a terminal."""
+    """Show a bar of each job of `session` that begins in this block, if stderr is a terminal."""
     with _lock:
         _shown.append(session)
     try:
@@ -100,13 +100,17 @@ def showing(session: SparkSession) -> Generator[None, None, None]:
 def followed(
     session: SparkSession, name: str, look: Look, stopped: Callable[[], bool]
 ) -> Generator[None, None, None]:
-    """Follow a job while it runs: it is among `running_jobs`, and shown where that is wanted.
+    """Follow a job while it runs.
+
+    `running_jobs` includes the job, and if it begins within `showing` of its session, it has a
+    progress bar (on a terminal).
 
     Args:
         session: the session of the job.
-        name: its name.
-        look: returns its progress.
-        stopped: whether it was asked to end, so that its error is not a failure.
+        name: the name of the job.
+        look: returns the progress of the job.
+        stopped: returns whether the job was asked to end; its error does not count as a failure
+            then.
     """
     job = _Followed(session, look)
     with _lock:
@@ -158,7 +162,7 @@ class _Watcher:
     def end(self, *, done: bool) -> None:
         """Look for the last time.
 
-        A finished job is shown so, even if Spark's own numbers are behind.
+        A job that has finished is shown as finished, even if Spark's own numbers are behind.
         """
         self._ended.set()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""The results of partitions brought together by a key, so that combining them is divided too."""
+"""The results of partitions brought together by a key, so that combining them is divided, too."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ __all__ = ["ShuffledOrigin"]
 _DDL: Final = f"bucket int, {CHUNK_DDL}"
 _SCHEMA: Final[ArrowSchema] = pa.schema([("bucket", pa.int32()), *CHUNK_SCHEMA])
 _MOST_WAITING: Final = 1024
-"""The most items that wait for others of their bucket, so that pickles are not too small."""
+"""The most items that wait for more items of their bucket: together they make pickles that are not
+too small."""
 
 _MOST: Final = 4096
-"""The number of buckets; each has items that wait, in each task."""
+"""The number of buckets, at most. In each task, items wait for each bucket."""
 
 _SPREAD: Final = 0x9E3779B1
 """2**32 divided by the golden ratio: hashes times this are spread evenly over 32 bits, even
@@ -203,7 +204,7 @@ class ShuffledOrigin(Origin):
 
 
 def _partitions_behind_a_shuffle(session: SparkSession) -> int:
-    """Return how many Spark makes, before it joins small ones."""
+    """Return how many partitions Spark makes, before it joins small ones."""
 
     def setting(name: str, default: str) -> str:
         return str(session.conf.get(f"spark.sql.{name}", default)).lower()

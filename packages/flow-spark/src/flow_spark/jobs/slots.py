@@ -1,4 +1,4 @@
-"""The slots of a job: it gives up those that others need, and reports if it gets none."""
+"""The slots of a job: the job gives up slots that other jobs need, and reports if it gets none."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def look_after_slots(
     end: Callable[[], object] = bool,
     leave: Callable[[], bool] = bool,
 ) -> None:
-    """Start a thread that does so until the job has ended.
+    """Start a thread that looks after the slots of a job until the job has ended.
 
     Args:
         cluster: the cluster that the job runs on.
-        receiver: reads the items of its tasks.
+        receiver: reads the items of the job's tasks.
         backlog: the backlog of `receiver`.
         what: the name of the job, for messages.
-        own: returns the tag or the group of its jobs.
+        own: returns the tag or the group of the job in Spark.
         end: called when the job is given up, to end its tasks on the cluster.
-        leave: lets the tasks leave until items are requested; returns False if they cannot.
+        leave: lets the tasks leave until items are requested; returns False if they cannot leave.
     """
 
     def give_up() -> None:
@@ -64,12 +64,12 @@ def look_after_slots(
 
 
 def is_starved(cluster: Cluster, own: str, what: str) -> bool:
-    """Return whether it is unknown if jobs get a slot; if they get none, log which jobs hold them.
+    """Return whether it is unknown if jobs get a slot; if they get none, log the holders.
 
     Args:
-        cluster: the cluster that they run on.
-        own: their tag or group.
-        what: their name, for messages.
+        cluster: the cluster that the jobs run on.
+        own: the tag or group of the jobs.
+        what: the name of the jobs, for messages.
     """
     holders = cluster.holders(own)
     if holders is None:

@@ -29,7 +29,7 @@ class StreamOrigin(FrameRows):
         df: the rows.
         as_: the type of an item; see `RowReader`.
         settings: the settings of the query.
-        reader: makes items of the rows, if they are pickled ones; else None.
+        reader: makes items of the rows, if these are pickled items; else None.
         verify: see `readable`.
 
     Raises:
@@ -79,7 +79,7 @@ class StreamOrigin(FrameRows):
     def job(
         self, program: RemoteProgram | None, name: str, *, consumer: str | None = None
     ) -> StreamJob:
-        """Return the job; the query's own name counts, if it has one.
+        """Return the job; its name is the query's own name, if there is one.
 
         Args:
             program: see `Runs.job`.
@@ -101,14 +101,14 @@ class StreamOrigin(FrameRows):
         return self._settings
 
     def behind(self, name: str) -> StreamOrigin:
-        """Return the same rows, if they are columns, as those of the operator of this name."""
+        """Return the same rows, if they are columns, as those of the operator called `name`."""
         return StreamOrigin(self._given, self.as_, self._settings.after(name), verify=self._verify)
 
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> StreamOrigin:
         """Return the rows that `change` makes of the whole DataFrame, in Catalyst.
 
         Raises:
-            SchemaMismatchError: if its columns do not fit `as_`.
+            SchemaMismatchError: if the columns of the result do not fit `as_`.
         """
         if self.chunked:
             raise UnsupportedTypeError(
@@ -126,16 +126,16 @@ def _has_stages(program: object) -> TypeIs[Program[Any, Any]]:  # Any: of items 
 
 Deal = Callable[[StreamJob, int, "BatchItems"], bool]
 """Handles a micro-batch: called with the query, its number and the items; returns True if it was
-handled, and False if it had been before."""
+handled, and False if it had been handled already."""
 
 
 @final
 class EachBatch(Runs):
-    """A stream whose micro-batches are handled as a whole.
+    """A stream whose micro-batches are each handled as a whole.
 
     Args:
         origin: the stream.
-        deal: handles each of them.
+        deal: handles each micro-batch.
         name: the name of the operator.
     """
 
@@ -148,7 +148,7 @@ class EachBatch(Runs):
 
     @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """Return the job, with items of `MicroBatch`."""
+        """Return the job, whose items are `MicroBatch` objects."""
         job = self._origin.job(program, name, consumer=self._name)
         return _EachBatchJob(job, self._deal, self._name)
 
@@ -162,7 +162,7 @@ class _CutError(FlowError):
 
 @final
 class BatchItems:
-    """The items of a micro-batch, one by one, and once. Raises when a cancel cut it.
+    """The items of a micro-batch, one by one, and once. A cancel within it raises an error.
 
     Attributes:
         count: how many were requested.
@@ -190,7 +190,7 @@ class BatchItems:
             )
 
     def drain(self) -> None:
-        """Take the rest: Spark's job ends only when everything was taken."""
+        """Take the items that are left: Spark's job ends only when everything was taken."""
         for _ in self._items:
             pass
 
@@ -209,7 +209,7 @@ class _EachBatchJob:
             yield self._dealt(delivery)
 
     def _dealt(self, delivery: Delivery) -> Iterator[MicroBatch]:
-        """Handle it when the only item is requested."""
+        """Handle the micro-batch when the only item is requested."""
         items = BatchItems(delivery)
         delivery.in_use = True
         try:

@@ -1,4 +1,4 @@
-"""A streaming query whose micro-batches are consumed in this process, each before the next."""
+"""A streaming query whose micro-batches are consumed in this process, each before the next one begins."""
 
 from __future__ import annotations
 
@@ -41,16 +41,17 @@ __all__ = ["BatchTask", "Delivery", "StreamJob", "StreamSettings", "WholeBatches
 
 
 Prepare = Callable[["DataFrame", int], "DataFrame"]
-"""See `BatchTask.prepare`."""
+"""A change of the rows of a micro-batch before the stages; see `BatchTask.prepare`."""
 
 _WHAT: Final = "the streaming query"
 _STOPPED: Final = "the streaming query was stopped by someone else"
 _TAKE_OVER_S: Final = 2.0
-"""The time after the end of a query in which another one with its checkpoint may still start, in
-seconds."""
+"""The time, in seconds, after the end of a query in which another query with its checkpoint may
+still start."""
 _LOOK_S: Final = 0.02
 _ACTIVE_S: Final = 0.5
-"""The interval of checks whether an unacknowledged micro-batch has an active query, in seconds."""
+"""The interval, in seconds, at which it is checked whether the query of an unacknowledged
+micro-batch is still active."""
 _STOPS_WITHIN_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.02
 
@@ -102,7 +103,7 @@ class BatchTask:
     name: str | None = None
 
     def __reduce__(self) -> tuple[Callable[..., BatchTask], tuple[object, ...]]:
-        """Pickle for a process of a Spark Connect server."""
+        """Pickle this object for a process of a Spark Connect server."""
         return _arrived, tuple(getattr(self, part.name) for part in fields(self))
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
@@ -128,7 +129,7 @@ class BatchTask:
 def _arrived(*parts: Any) -> BatchTask:  # Any: of `BatchTask`
     """Return the function of a query, which ends with `client`.
 
-    In a process of a Spark Connect server.
+    This runs in a process of a Spark Connect server.
     """
     task = BatchTask(*parts)
     if task.client is not None and task.name is not None:
@@ -158,12 +159,12 @@ _INTERRUPTED: Final = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling stop(): "
     "java.lang.InterruptedException"
 )
-"""Texts by which Spark recognises an error of a query that is being stopped, which then ends
-well."""
+"""Texts by which Spark recognises an error of a query that is being stopped: the query then ends
+without an error."""
 
 
 def told(error: Exception) -> str:
-    """Return the text for `error` that Spark gets."""
+    """Return the text that Spark gets for `error`."""
     text = short(error)
     if SAYS not in text:
         text = f"{type(error).__name__}: {text}"
@@ -173,7 +174,7 @@ def told(error: Exception) -> str:
 
 @final
 class Delivery:
-    """One micro-batch on its way to the subscriber. Its job starts when it is iterated over.
+    """One micro-batch on its way to the subscriber. Its job starts when this is iterated over.
 
     Attributes:
         batch_id: its number; a replayed one has the same.
@@ -200,12 +201,12 @@ class Delivery:
             yield self._decode(batch)
 
     def acknowledge(self) -> None:
-        """Let Spark commit it. The end of the query shows what happens then."""
+        """Let Spark commit the micro-batch. The end of the query shows whether that succeeded."""
         self._line.acknowledge()
 
 
 class _Query(Protocol):
-    """The needed part of PySpark's ``StreamingQuery``, classic or Connect."""
+    """The part of PySpark's ``StreamingQuery``, classic or Connect, that is needed."""
 
     @property
     @abstractmethod
@@ -236,16 +237,17 @@ class _Ended:
 class StreamJob:
     """A streaming query, from its start to its end.
 
-    Iterating gives lists (or other iterables) of items. The query starts when the first one is
-    requested. A micro-batch is acknowledged when the reader requests more than it has, and until
-    then Spark neither commits it nor plans the next: that is the demand. Leaving the iteration
-    early, or `cancel` from any thread, stops the query; the current micro-batch is not committed.
+    Iterating gives lists (or other iterables) of items. The query starts when the first list is
+    requested. A micro-batch is acknowledged when the reader requests more items than it has; until
+    then, Spark neither commits it nor plans the next one: that is how demand reaches Spark. Leaving
+    the iteration early, or `cancel` from any thread, stops the query; the current micro-batch is
+    not committed.
 
     Args:
         df: a streaming DataFrame.
-        reader: makes items of its rows.
+        reader: makes items of the rows of `df`.
         as_: the type of items made of rows that no stage has read; see `RowReader`.
-        program: the stages to run where the rows are; None takes the rows as they are.
+        program: the stages to run where the rows are; None for the rows as they are.
         settings: the settings of the query.
         prepare: see `BatchTask`.
 
@@ -308,7 +310,7 @@ class StreamJob:
 
     @property
     def endless(self) -> bool:
-        """Return whether it waits for more when it has taken everything."""
+        """Return whether the query waits for more rows when it has taken all."""
         return "availableNow" not in self._settings.trigger
 
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
@@ -333,13 +335,13 @@ class StreamJob:
             self.cancel()
 
     def query_id(self) -> str:
-        """Return Spark's id of the running query: it stays the same as long as the checkpoint."""
+        """Return Spark's id of the running query: the id belongs to the checkpoint."""
         self._begun.wait()
         return "" if self._query is None else str(self._query.id)
 
     @property
     def checkpoint(self) -> str | None:
-        """Return where Spark keeps its position."""
+        """Return the path where Spark keeps the position of the query, if there is one."""
         return self._settings.checkpoint
 
     def fingerprint(self, batch_id: int) -> str:
@@ -348,7 +350,7 @@ class StreamJob:
         return "" if known is None else known.of(batch_id)
 
     def cancel(self) -> None:
-        """Stop the query. Idempotent, returns at once, callable from any thread."""
+        """Stop the query, and return at once. Any thread may call this, and more than once."""
         with self._lock:
             first = not self._stop()
             self._stop.set()
@@ -366,7 +368,7 @@ class StreamJob:
             ).start()
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait until the query has ended; return False if `timeout_s` seconds passed before."""
+        """Wait until the query has ended; return False if it has not within `timeout_s` seconds."""
         with self._lock:
             if self._listener is None:
                 return True
@@ -412,7 +414,7 @@ class StreamJob:
         self._close()
 
     def _stopped(self) -> FlowError:
-        """Return the error for a query that has ended by itself, if it had more to give."""
+        """Return the error for a query that has ended by itself, if there was more to come."""
         query, checkpoint = self._query, self._settings.checkpoint
         if query is not None and checkpoint is not None and self._is_taken_over(query):
             return CheckpointConflictError(
@@ -431,7 +433,7 @@ class StreamJob:
     def _is_taken_over(self, query: _Query) -> bool:
         """Return whether another query continues from the checkpoint of `query`, which has ended.
 
-        Spark lists it only when the older one has ended, so this has to look again.
+        Spark lists the newer query only when the older one has ended, so this looks again.
         """
         until = time.monotonic() + _TAKE_OVER_S
         while True:
@@ -504,10 +506,10 @@ class StreamJob:
                 self._look_after(line, delivery)
 
     def _look_after(self, line: BatchLine, delivery: Delivery) -> None:
-        """Wait until a micro-batch has ended whose job has: by now Spark cannot end it any more.
+        """Wait until a micro-batch has ended whose job has ended: Spark cannot end it any more.
 
-        `stop` and the start of another query with the checkpoint wait for it, though no more may be
-        requested.
+        `stop` and the start of another query with the checkpoint wait for the micro-batch, though
+        no more items may be requested.
         """
         while not line.wait(_ACTIVE_S):
             if not (delivery.in_use or self._is_active()):
@@ -563,7 +565,7 @@ class WholeBatches:
             yield itertools.chain.from_iterable(delivery)
 
     def cancel(self) -> None:
-        """See `StreamJob.cancel`."""
+        """Stop the query; see `StreamJob.cancel`."""
         self._job.cancel()
 
 

@@ -90,7 +90,7 @@ class Reader(Readable, Protocol):
 
     @abstractmethod
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """Return values that show that a retry reads `batch` again; none, if it always does."""
+        """Return values that show whether a retry reads the same batch; none, if it always does."""
 
 
 @final
@@ -116,7 +116,7 @@ class ChunkReader(Reader):
 
     @override
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """Return those of the rows that the items were made of.
+        """Return the checksums of the rows that the items were made of.
 
         The items themselves, and their number in a chunk, may differ each time.
         """
@@ -125,11 +125,11 @@ class ChunkReader(Reader):
 
 @final
 class LastReader(Reader):
-    """Reads the results of stages on the cluster.
+    """Reads the results of stages on the cluster, or runs the stages over nothing.
 
-    Or runs the stages over nothing, if no task ran there.
+    The stages run over nothing here if no task ran on the cluster.
 
-    Spark makes no task of no rows, and stages may still give items at the end.
+    Without rows, Spark starts no task, but stages may still give items at the end.
 
     Args:
         program: the stages.
@@ -162,11 +162,11 @@ class LastReader(Reader):
 
     @override
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """As of `ChunkReader`."""
+        """Return the checksums of `batch`, as `ChunkReader` does."""
         return _unpacked(batch)
 
     def __reduce__(self) -> tuple[type[LastReader], tuple[RemoteProgram, tuple[object, ...]]]:
-        """Pickle by its arguments."""
+        """Pickle this reader by its arguments."""
         return LastReader, (self._program, self._needs)
 
 
@@ -175,7 +175,7 @@ _NOTHING: Final = pickle.dumps([])
 
 
 def last_row() -> ArrowBatch:
-    """Return the row behind all others for a `LastReader`."""
+    """Return the row that comes after all others, for a `LastReader`."""
     return to_chunk(Kind.END, b"last")
 
 
@@ -190,7 +190,7 @@ def chunk_row(kind: Kind, payload: bytes, checksums: Iterable[int]) -> list[list
 
 
 def packed(checksums: Iterable[int]) -> bytes:
-    """Return checksums in the form for a chunk."""
+    """Return `checksums` in the form in which a chunk has them."""
     return b"".join(map(_CHECKSUM.pack, checksums))
 
 
@@ -281,7 +281,7 @@ class LoweredTask:
     client: Client | None = None
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
-        """The function for ``mapInArrow``."""
+        """Run the function for ``mapInArrow``; yield the results in chunks or columns."""
         with failing_at_once(), held(self.client):
             yield from self._run(batches)
 
@@ -315,7 +315,7 @@ class _InputLostError(Exception):
 
 @final
 class _Input:
-    """The batches of a partition; knows whether an error came from there."""
+    """The batches of a partition; it knows whether an error came from there."""
 
     __slots__ = ("_batches", "lost")
 
@@ -337,7 +337,7 @@ class _Input:
 
 
 def whole(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
-    """Yield `batches`; fail if they were cut because the executor has gone."""
+    """Yield `batches`; fail if they were cut off because the executor is gone."""
     return iter(_Input(batches))
 
 

@@ -1,6 +1,7 @@
-"""Translations of the core's stages for several partitions: a part in each, and one to combine.
+"""Translations of the core's stages for several partitions: a part in each, and one that combines.
 
-Stages of others have translations in the registry (`flow_core.plugins.TranslationSpec`).
+The stages of other packages have their translations in the registry
+(`flow_core.plugins.TranslationSpec`).
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only f
 ORDER_IS_NO_MATTER: Final = frozenset(
     {TAKE, REDUCE, REDUCE_FROM, COLLECT, COLLECT_PARTS, TO_DICT, TO_DICT_OF, BUFFER_WITH_COUNT}
 )
-"""On an unordered flow these mean: any such number of items, once or again and again, any order of
-combining, and any of the items with the same key."""
+"""On an unordered flow, these stages mean: any items of that number, also again and again; any
+order of combining; any of the items with the same key."""
 
 UNORDERED: Final = frozenset({REDUCE_BY_KEY, REDUCE_BY_KEY_OF, COUNT_BY_KEY})
-"""Give several items at the end, in the order in which the keys came."""
+"""Stages that give several items at the end, in the order in which the keys came."""
 
 _PART_OF_AVERAGE: Final = Template(
     "average",
@@ -114,7 +115,7 @@ def _count(stage: _AnyStage) -> Translation:
 
 
 def _reduce_from(_: _AnyStage) -> None:
-    """Return None: its accumulator cannot combine two accumulated values."""
+    """Return None: the stage's accumulator cannot combine two accumulated values."""
 
 
 def _sum(stage: _AnyStage) -> Translation:
@@ -130,7 +131,7 @@ def _average(stage: _AnyStage) -> Translation:
 
 
 def _over_answers(template: Template) -> Callable[[_AnyStage], Translation]:
-    """Return whether `template` is true for the answers of the partitions."""
+    """Return a function that translates a stage: `template` combines the partitions' answers."""
     return lambda stage: Translation((stage,), (Stage(template, bool),))
 
 

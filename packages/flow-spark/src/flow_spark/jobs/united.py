@@ -40,7 +40,7 @@ _AnyProgram = Program[Any, Any]  # Any: only its stages know the types
 @final
 @dataclass(frozen=True, slots=True)
 class StagedReader(Reader):
-    """Makes items of batches and lets stages treat them, each by itself.
+    """Makes items of batches and runs stages on them, which treat each item by itself.
 
     Attributes:
         reader: makes the items.
@@ -67,7 +67,7 @@ class StagedReader(Reader):
 def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
     """Return the results of stages for rows that have to be in one place for some of them.
 
-    On the cluster.
+    The results are on the cluster.
 
     Args:
         opened: the rows.
@@ -87,7 +87,7 @@ def in_their_order(
 ) -> Opened:
     """Return the results of stages for the rows of the only partition.
 
-    Also if there are none, and no task.
+    This holds also if there are no rows, and so no task.
 
     Args:
         opened: the rows.
@@ -104,8 +104,8 @@ def in_their_order(
 class UnitedOrigin(Origin):
     """The items of several origins, behind stages of each, in no order.
 
-    Catalyst unites rows of DataFrames that are read alike. Others stay as they are, and the stages
-    behind them run in one ``mapInArrow`` for each: only their results are united.
+    Catalyst unites rows of DataFrames that are read alike. Other origins stay as they are, and the
+    stages behind each run in one ``mapInArrow``: only their results are united.
 
     Args:
         branches: the origins, with the stages behind them.
@@ -133,14 +133,14 @@ class UnitedOrigin(Origin):
     @property
     @override
     def as_(self) -> object:
-        """The common one, if all have the same."""
+        """The common type of the items of all branches; None if they differ."""
         kinds = [origin.as_ for origin, _ in self._branches]
         return kinds[0] if all(kind == kinds[0] for kind in kinds) else None
 
     @property
     @override
     def item_type(self) -> object:
-        """The common one, if all have the same."""
+        """The common type of the results of all branches; None if they differ."""
         kinds = [origin.item_type for origin, _ in self._branches]
         same = all(kind == kinds[0] for kind in kinds)
         return kinds[0] if same and not any(self._stages()) else None

@@ -1,4 +1,4 @@
-"""The check whether the Python workers of a session can run a flow, before there is a job."""
+"""The check whether the Python workers of a session can run a flow, before a job begins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ __all__ = ["check_workers"]
 
 _KILLS: Final = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
 _IDLE: Final = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
-"""By default, both are those of ``spark.python.worker``."""
+"""The setting for the time a worker may be silent. By default, this and `_KILLS` are those of
+``spark.python.worker``."""
 
 _MINE: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 _ANSWERS_WITHIN_S: Final = 10.0
@@ -29,7 +30,7 @@ def check_workers(session: SparkSession) -> None:
     """Refuse a session whose workers cannot run tasks that wait for a subscriber.
 
     Raises:
-        SessionConflictError: if they are killed when they are silent, or run another Python.
+        SessionConflictError: if the workers are killed when they are silent, or run another Python.
     """
     if str(session.conf.get(_KILLS, "false")).lower() == "true":
         limit = str(session.conf.get(_IDLE, "0"))

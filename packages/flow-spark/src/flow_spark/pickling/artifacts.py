@@ -16,9 +16,12 @@ _TAGS: Final = "spark.job.tags"
 
 
 def find_modules_of_session() -> None:
-    """Let this worker find what ``addArtifacts`` has sent; in a stream it does not (Spark 4.3.0).
+    """Let this worker find what ``addArtifacts`` has sent.
 
-    Such a worker has the folder of all sessions as its own, and other sessions use it again.
+    In a stream, a worker does not find that (Spark 4.3.0).
+
+    Such a worker has the folder of all sessions instead of its session's, and other sessions use
+    the worker again.
     """
     from pyspark import SparkFiles, TaskContext
 
@@ -31,7 +34,7 @@ def find_modules_of_session() -> None:
 
 
 def find_modules_in(folder: Path) -> None:
-    """Import modules from `folder`, and no longer those from folders of other sessions beside it.
+    """Import modules from `folder`, and forget those from folders of other sessions beside it.
 
     Args:
         folder: the folder with the artifacts of a session.

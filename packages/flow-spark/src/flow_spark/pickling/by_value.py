@@ -1,4 +1,4 @@
-"""The used part of the cloudpickle inside PySpark, with types; it has none itself."""
+"""The used part of the cloudpickle inside PySpark, with types; cloudpickle itself has none."""
 
 from __future__ import annotations
 

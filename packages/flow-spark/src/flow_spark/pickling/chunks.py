@@ -19,9 +19,9 @@ FRAME_BYTES: Final = 512 * 1024
 _FIRST_ROWS: Final = 64
 _MOST_ROWS: Final = 2048
 _MOST_OBJECTS: Final = 200
-"""The most objects of a batch that Python's collector has to look at, with two more objects for
-each item while it is taken apart or put together: less than the 700 new ones after which it
-runs."""
+"""The most objects of a batch that Python's garbage collector has to look at. While an item is
+taken apart or put together, it has two more of them: so there are fewer than the 700 new objects
+after which the collector runs."""
 _MOST_AT_ONCE: Final = 64
 _PATIENCE_S: Final = 0.05
 
@@ -40,8 +40,8 @@ def chunks(
     """Encode `items`, in order. Items before one that fails are given before the error.
 
     Args:
-        items: of any type that can be pickled.
-        sender: pickles them.
+        items: items of any type that can be pickled.
+        sender: pickles the items.
         tell: called with an error of `items`, before any other code.
 
     Raises:

@@ -1,8 +1,8 @@
 """The encoding of batches of items between a task and the driver.
 
-Items that Spark itself has made stay Arrow. Items of functions are pickled, which is twice as fast
-as making Arrow columns of them and keeps any type; instances of plain dataclasses and NamedTuples
-travel as tuples of their fields, which is several times faster again.
+Items that Spark itself has made stay Arrow batches. Items that functions have made are pickled,
+which is twice as fast as making Arrow columns of them and keeps any type; instances of plain
+dataclasses and NamedTuples travel as tuples of their fields, which is several times faster again.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Sender(Protocol):
 
     @abstractmethod
     def reference(self, cls: type, /) -> ClassReference | None:
-        """Return the reference by which `find_class` finds `cls` over there.
+        """Return the reference by which `find_class` finds `cls` on the other side.
 
-        None if there is none.
+        The result is None if there is no such reference.
         """
 
     @abstractmethod
@@ -96,10 +96,10 @@ class Decoder:
 @final
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Plan:
-    """The way to take instances of a class apart and to rebuild them without their pickling."""
+    """The way to take instances of a class apart and to rebuild them, without pickling them."""
 
     names: tuple[str, ...]
-    """Empty for a NamedTuple."""
+    """The names of the fields; empty for a NamedTuple."""
     getter: Callable[[Any], Any]
     in_dict: bool
 
@@ -131,7 +131,7 @@ def _plan(cls: type) -> _Plan | None:
 
 
 def _pickles_plainly(cls: type) -> bool:
-    """Return whether pickling would just copy the fields."""
+    """Return whether pickling an instance of `cls` would just copy its fields."""
     for name in ("__reduce__", "__reduce_ex__", "__new__"):
         if getattr(cls, name) is not getattr(object, name):
             return False

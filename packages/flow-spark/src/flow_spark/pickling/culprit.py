@@ -19,7 +19,7 @@ _DEPTH: Final = 12
 
 
 def culprit(obj: object, what: str, dump: Callable[[object], object]) -> str:
-    """Return sentences that follow the trail from `obj` down to what cannot be pickled.
+    """Return sentences that lead from `obj` down to the part that cannot be pickled.
 
     Args:
         obj: the object that could not be pickled.
@@ -60,7 +60,7 @@ def _can(obj: object, dump: Callable[[object], object]) -> bool:
 
 
 def _parts(holder: object) -> Iterator[tuple[str, object]]:
-    """Yield what pickling `holder` would pickle too, each with how it is held."""
+    """Yield the objects that are pickled with `holder`, each with how `holder` refers to it."""
     if _is_program(holder):
         for stage in holder.stages:
             yield "runs", stage

@@ -1,4 +1,4 @@
-"""Exceptions that cross from a task to the driver as themselves."""
+"""Exceptions that go from a task to the driver, and are raised there as what they are."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def load_error(payload: bytes, partition: int, task: int) -> BaseException:
 
     Args:
         payload: the result of `dump_error`.
-        partition: the partition in which it was raised.
-        task: the task attempt that raised it.
+        partition: the partition in which the exception was raised.
+        task: the task attempt that raised the exception.
     """
     text: str
     chain: list[_Link]

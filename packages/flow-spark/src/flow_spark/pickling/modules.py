@@ -39,7 +39,7 @@ def importable(module: ModuleType) -> bool:
 
 
 def own_paths() -> list[str]:
-    """Return what this process has added to ``sys.path``; workers of this machine get it too."""
+    """Return what this process has added to ``sys.path``; workers on this machine get it, too."""
     roots = _roots()
     paths = (os.path.realpath(entry or os.curdir) for entry in sys.path)
     return [path for path in paths if Path(path).exists() and not f"{path}/".startswith(roots)]

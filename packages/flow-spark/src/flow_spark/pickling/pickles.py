@@ -1,4 +1,4 @@
-"""Functions and items to Python workers, and items back.
+"""The pickling of functions and items for Python workers, and of items for the driver.
 
 Classes and functions of modules that a worker cannot import (``__main__``, a script, a test) are
 pickled by value, and so are these modules themselves. Results refer to the classes by id, so that
@@ -48,7 +48,7 @@ ClassReference = str | tuple[str, str]
 """cloudpickle's id of a class that travelled by value, or a module and a qualified name."""
 
 _registry: Final = threading.Lock()
-"""cloudpickle's set of modules that go by value is global."""
+"""Guards cloudpickle's set of modules that are pickled by value, which is global."""
 
 
 def dumps(obj: object, what: str) -> bytes:
@@ -56,10 +56,10 @@ def dumps(obj: object, what: str) -> bytes:
 
     Args:
         obj: a description with functions in it.
-        what: its name in the error message, such as "the stages of this flow".
+        what: the name of the object in the error message, such as "the stages of this flow".
 
     Raises:
-        NotPicklableError: if that is impossible; the text names the obstacle.
+        NotPicklableError: if `obj` cannot be pickled; the text names the obstacle.
     """
     try:
         return _dump_program(obj)
@@ -79,8 +79,9 @@ def loads_here(pickled: bytes) -> Any:  # Any: the type of what was pickled
 class _WithBroadcasts(bytes):
     """A pickle that refers to broadcast variables of Spark.
 
-    Spark sends those with a task that it meets while it pickles the task, in the thread in which it
-    does so. This was pickled before, perhaps elsewhere; so it has Spark meet them again.
+    With a task, Spark sends the variables that it meets while it pickles the task, in the same
+    thread. The bytes here were pickled earlier, perhaps in another thread; so this makes Spark meet
+    the variables again.
     """
 
     broadcasts: tuple[Any, ...]  # Any: PySpark's Broadcast
@@ -90,13 +91,13 @@ class _WithBroadcasts(bytes):
 
 
 def _without(pickled: bytes, _: object) -> bytes:
-    """Return what has come with its broadcast variables, in a worker."""
+    """Return `pickled`, which has come to a worker with its broadcast variables."""
     return pickled
 
 
 @final
 class _Here(pickle.Unpickler):
-    """Finds broadcast variables that are not sent, as in a worker, but are here."""
+    """Finds broadcast variables in this process, where they are; a worker gets them sent."""
 
     def __init__(self, file: io.BytesIO, broadcasts: tuple[Any, ...]) -> None:
         super().__init__(file)
@@ -131,7 +132,7 @@ class TaskSender:
     def reference(self, cls: type, /) -> ClassReference | None:
         """Return the reference by which `find_class` finds `cls` in the driver.
 
-        None if only tasks know it.
+        The result is None if only tasks know `cls`.
         """
         return _reference_from_task(cls)
 
@@ -139,7 +140,7 @@ class TaskSender:
         """Pickle `items` of any type.
 
         Raises:
-            NotPicklableError: if one of them cannot be pickled.
+            NotPicklableError: if one of the items cannot be pickled.
         """
         try:
             # The plain pickler is much faster, and enough for everything but instances of classes
@@ -172,15 +173,17 @@ class ItemSender:
         """Pickle `items` of any type.
 
         Raises:
-            NotPicklableError: if one of them cannot be pickled.
+            NotPicklableError: if one of the items cannot be pickled.
         """
         return _dump_items(items, self)
 
 
 def class_of_one_run(obj: object) -> type | None:
-    """Return a class in `obj` that a process of another run would not find, in a task.
+    """Return a class in `obj` that a process of another run of the program would not find.
 
-    Such classes have come by value, and have an id in one run of the program only.
+    A task calls this.
+
+    Such classes have come by value, and have their id only in one run of the program.
 
     Args:
         obj: an object that cannot be pickled plainly here.
@@ -193,7 +196,7 @@ def class_of_one_run(obj: object) -> type | None:
 
 @final
 class _Noting:
-    """Notes the first class that goes by its id, or that has no name to be found by."""
+    """Notes the first class that is sent by its id, or that has no name to be found by."""
 
     __slots__ = ("found",)
 
@@ -252,7 +255,10 @@ class _ProgramPickler(ByValuePickler):
         return super().reducer_override(obj)
 
     def _can_send(self, module: types.ModuleType) -> bool:
-        """Return whether everything in a module can be pickled; else it goes by its name."""
+        """Return whether everything in a module can be pickled.
+
+        Otherwise the module is sent by its name.
+        """
         known = self._sendable.get(module)
         if known is None:
             self._sendable[module] = True  # for modules that refer to it
@@ -291,7 +297,7 @@ def _is_found(obj: Any) -> bool:  # Any: one of those
 
 
 def _in_parts(obj: Any) -> tuple[Any, ...]:  # Any: as in pickle
-    """Return how `obj` is made again in a worker. A cache is empty there."""
+    """Return how `obj` is made again in a worker, where a cache starts empty."""
     if isinstance(obj, _Cached):
         return _cached, (obj.__wrapped__, obj.cache_parameters())
     if isinstance(obj, typing.NewType):
@@ -317,7 +323,7 @@ def _contents(module: types.ModuleType) -> dict[str, Any]:  # Any: globals of an
 
 
 def _fill(module: types.ModuleType, contents: dict[str, Any]) -> None:
-    """Give a module that came by value its contents, in a worker."""
+    """Fill a module that came to a worker by value with its contents."""
     vars(module).update(contents)
 
 
@@ -353,7 +359,7 @@ class _ItemPickler(ByValuePickler):
 def _refuse_session(obj: object) -> None:
     """Refuse a session, and so all objects that refer to one: DataFrames, readers, flows.
 
-    A session of Spark Connect can be pickled, and fails where it is unpickled.
+    A session of Spark Connect can be pickled, but fails where it is unpickled.
     """
     kind = type(obj)
     if kind.__name__ == "SparkSession" and kind.__module__.startswith("pyspark."):
@@ -366,7 +372,7 @@ def _reference_from_task(cls: type) -> ClassReference | None:
 
 
 def _named(cls: type) -> ClassReference | None:
-    """Return module and name of `cls`, if it is found by them."""
+    """Return the module and name of `cls`, if it can be found by them; otherwise None."""
     found: object = sys.modules.get(cls.__module__)
     for name in cls.__qualname__.split("."):
         found = getattr(found, name, None)
