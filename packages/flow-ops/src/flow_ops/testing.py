@@ -40,7 +40,7 @@ def _case(
 def _piped(
     name: str, operator: Callable[[Surroundings], Any], *kinds: str, **more: Any
 ) -> OperatorCase:
-    """Return a case whose upstream is the flow itself."""
+    """Return a case in which the upstream is the flow itself."""
     return _case(name, lambda up, at: up.pipe(operator(at)), *kinds, **more)
 
 

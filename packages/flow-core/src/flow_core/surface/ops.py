@@ -103,7 +103,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def batch(
         self, size: int | None = None, *, within: Seconds | None = None, clock: Clock | None = None
     ) -> Flow[list[T_co]]:
-        """Lists of `size` items, or of those that came within some seconds of the first of them.
+        """Lists of `size` items, or of the items within some seconds of the first one.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).batch(2))
@@ -118,20 +118,20 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         a size; the upstream pauses when a full list waits for demand. 128 lists that are not full may
         wait; one more fails the flow with `MissingBackpressureError`.
         Thread: that of the upstream for full lists, the clock's for others.
-        Fusion: with a time, ASYNC for the lists that wait, and it asks the upstream for none; without,
-        that of `buffer_with_count`, which it stands for.
+        Fusion: with a time, the lists that wait are given by ASYNC, and the upstream is not asked for
+        fusion; without a time, that of `buffer_with_count`, which does the work.
         Errors: those of the upstream come at once; items that were not sent are dropped.
 
         Args:
             size: items in a list, at most; None for any number.
-            within: how long after its first item a list is sent at the latest, in seconds; None for no
+            within: how long after its first item a list is sent, at the latest, in seconds; None for no
                 limit.
             clock: the clock of the operator; None for that of the loop that runs the flow, or else of
                 the process.
 
         Raises:
-            TypeError: if neither `size` nor `within` is given, or one is of the wrong type; if `clock`
-                is not a clock.
+            TypeError: if neither `size` nor `within` is given, or one of them is of the wrong type; if
+                `clock` is not a clock.
             ValueError: if `size` is less than 1, or `within` not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.batch`.
@@ -147,12 +147,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).buffer_boundary(flow.never()))
         [[0, 1, 2]]
 
-        The last one is sent when the upstream or `boundary` completes, if it has items; then the flow
+        The last list is sent when the upstream or `boundary` completes, if it has items; then the flow
         completes.
 
         Demand: see `flow_ops.group.buffer`. `boundary` is subscribed before the upstream.
-        Thread: that of `boundary`; the last one comes on that of the flow that completes.
-        Fusion: ASYNC, for the buffers that wait; it asks for none.
+        Thread: that of `boundary`; the last list comes on that of the flow that completes.
+        Fusion: grants ASYNC, for the buffers that wait; no flow is asked for fusion.
         Errors: those of both flows come at once; buffers that are open or wait for demand are dropped.
 
         Args:
@@ -187,14 +187,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).buffer_toggle(flow.just(1, 2), lambda _: flow.never()))
         [[0, 1, 2], [0, 1, 2]]
 
-        Buffers may overlap; items that come when none is open are left out. Open buffers are sent when
-        the upstream completes, if they have items. When `openings` has completed and no buffer is open,
-        the flow completes.
+        Buffers may overlap; items that come when no buffer is open are left out. Open buffers are sent
+        when the upstream completes, if they have items. When `openings` has completed and no buffer is
+        open, the flow completes.
 
         Demand: see `flow_ops.group.buffer`. `openings` is subscribed before the upstream.
         Thread: those of the flows that end buffers; `closing_mapper` is called where openings come, one
-        call at a time. The last ones come on that of the upstream.
-        Fusion: ASYNC, for the buffers that wait; it asks for none.
+        call at a time. The last lists come on that of the upstream.
+        Fusion: grants ASYNC, for the buffers that wait; no flow is asked for fusion.
         Errors: those of all flows and of `closing_mapper` come at once; buffers that are open or wait
         for demand are dropped.
 
@@ -233,14 +233,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).buffer_when(flow.never))
         [[0, 1, 2]]
 
-        The first list begins at once, and each next one when one ends. They may be empty; the last one
-        is sent when the upstream completes, if it has items.
+        The first list begins at once, and each further list when the one before it ends. Lists may be
+        empty; the last one is sent when the upstream completes, if it has items.
 
         Demand: see `flow_ops.group.buffer`.
         Thread: those of the flows that end buffers, where `closing_supplier` is called, too; the last
-        one comes on that of the upstream.
-        Fusion: ASYNC, for the buffers that wait; it asks for none.
-        Errors: as `buffer_toggle`.
+        list comes on that of the upstream.
+        Fusion: grants ASYNC, for the buffers that wait; no flow is asked for fusion.
+        Errors: as with `buffer_toggle`.
 
         Args:
             closing_supplier: returns the flow that ends a buffer; called when the buffer begins.
@@ -276,12 +276,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).buffer_with_time(60))
         [[0, 1, 2]]
 
-        The last one is sent when the upstream completes, if it has items. A period without items gives
+        The last list is sent when the upstream completes, if it has items. A period without items gives
         no list, unless `empty` asks for it.
 
         Demand: see `flow_ops.group.buffer`.
-        Thread: the clock's; the last ones come on that of the upstream.
-        Fusion: ASYNC, for the buffers that wait; it asks the upstream for none.
+        Thread: the clock's; the last lists come on that of the upstream.
+        Fusion: grants ASYNC, for the buffers that wait; the upstream is not asked for fusion.
         Errors: those of the upstream come at once; buffers that are open or wait for demand are
         dropped.
 
@@ -320,21 +320,21 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         clock: Clock | None = None,
         max_waiting: int = 128,
     ) -> Flow[list[T_co]]:
-        """Lists of `count` items, or of those that have come after a length of time.
+        """Lists of `count` items, or of those that have come when a length of time has passed.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).buffer_with_time_or_count(60, 2))
         [[0, 1], [2, 3], [4]]
 
-        A new period begins with each buffer. The last one is sent when the upstream completes, if it
+        A new period begins with each buffer. The last list is sent when the upstream completes, if it
         has items. A period without items gives no list, unless `empty` asks for it. (`batch` suits most
         uses better: there, the time runs from the first item of a list.)
 
         Demand: see `flow_ops.group.buffer`; `max_size` is `count`, so that the upstream pauses when a
         full buffer waits.
         Thread: that of the upstream for full lists, the clock's for others.
-        Fusion: ASYNC, for the buffers that wait; it asks the upstream for none.
-        Errors: as `buffer_with_time`.
+        Fusion: grants ASYNC, for the buffers that wait; the upstream is not asked for fusion.
+        Errors: as with `buffer_with_time`.
 
         Args:
             period: how long from the beginning of a buffer to its end, in seconds.
@@ -1248,23 +1248,23 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         A group begins with the first item of its key. It has one subscriber, which may come late; a
         second one gets `ProtocolViolationError`. All groups end when the upstream does. When a group is
         cancelled, the next item of its key opens a new group. When the flow of groups is cancelled, the
-        groups that have a subscriber run on, and the upstream is cancelled when the last of these is.
-        Items of other keys are dropped, and so are items that wait in groups without a subscriber:
-        subscribers that come later get `ProtocolViolationError`.
+        groups that have a subscriber run on, and the upstream is cancelled when the last of these is
+        cancelled. Items of other keys are dropped, and so are items that wait in groups without a
+        subscriber: subscribers that come later get `ProtocolViolationError`.
 
         When there is no reference to a group any more, its items are dropped. When there are references
         to groups that are not read, these groups hold all of the prefetch, and nothing has moved for a
         second, the flow fails with `MissingBackpressureError`.
 
-        Demand: exact, for groups and for the items of each. `prefetch` items are requested. Each one
-        that its group's subscriber has consumed (or that was dropped) is requested again, 75 % of the
-        prefetch at a time if enough are to come. Groups and their items wait for demand: at most
-        `prefetch` items altogether. So read all groups at the same time, with ``flat_map(…,
+        Demand: exact, for groups and for the items of each. `prefetch` items are requested. For each
+        item that its group's subscriber has consumed (or that was dropped), another one is requested,
+        75 % of the prefetch at a time if enough are to come. Groups and their items wait for demand: at
+        most `prefetch` items altogether. So read all groups at the same time, with ``flat_map(…,
         concurrency=max_groups)``: with ``concat_map``, a first group that does not end keeps the others
         waiting.
         Thread: that of the upstream; an item that waited comes on the thread that requests it.
         Fusion: the flow of groups and each group grant ASYNC, even to a subscriber that polls on
-        another thread. It asks the upstream for none.
+        another thread. The upstream is not asked for fusion.
         Errors: those of the upstream, of `key` and of `value` end all groups and then the flow of
         groups. One group too many is an error, too: `MissingBackpressureError`.
 
@@ -1273,10 +1273,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             value: returns the item of a group for an item; the item itself by default.
             max_groups: how many groups may be open at a time: groups that have begun and were not
                 cancelled, even if they were dropped. Give the same number to the ``flat_map`` that runs
-                them.
+                the groups.
             prefetch: items to request ahead, and the most that wait in all groups together.
             delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
-                overtake them, and they are dropped.
+                overtake these, which are dropped.
 
         Returns:
             A flow that fails with NoneItemError if `value` gives None.
@@ -1335,11 +1335,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(pairs.flat_map(lambda group: group.to_list()))
         [['to', 'be'], ['or', 'to'], ['not'], ['be']]
 
-        It is like `group_by`, but a group also ends when the flow that `until` returns for it gives an
-        item or completes. The next item of its key opens a new group. `until` gets a flow with the key
-        and the items as they come, which it may use or not: ``lambda group: group.debounce(5)`` ends a
-        group when no item of its key has come for five seconds, ``lambda group: flow.timer(60)`` after
-        a minute. That flow only watches the group: it does not see items that it does not request.
+        This is like `group_by`, but a group also ends when the flow that `until` returns for it gives
+        an item or completes. The next item of its key opens a new group. `until` gets a flow with the
+        key and the items as they come, which it may use or not: ``lambda group: group.debounce(5)``
+        ends a group when no item of its key has come for five seconds, ``lambda group: flow.timer(60)``
+        after a minute. That flow only watches the group: it does not see items that it does not
+        request.
 
         When there is no reference to a group any more, its items are dropped. When there are references
         to groups that are not read, these groups hold all of the prefetch, and nothing has moved for a
@@ -1357,7 +1358,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_groups: how many groups may be open at a time.
             prefetch: items to request ahead, and the most that wait in all groups together.
             delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
-                overtake them, and they are dropped.
+                overtake these, which are dropped.
 
         Returns:
             A flow that fails with NoneItemError if `value` gives None.
@@ -2450,24 +2451,24 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def session_buffer(
         self, gap: Seconds, *, limit: Seconds | None = None, clock: Clock | None = None
     ) -> Flow[list[T_co]]:
-        """Lists of items that come with less than `gap` seconds between one and the next.
+        """Lists of items that come with less than `gap` seconds between two neighbours.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).session_buffer(60))
         [[0, 1, 2]]
 
         No list is empty. With a `limit`, a list is sent that long after its first item at the latest,
-        and one of 65,536 items is sent at once.
+        and a list of 65,536 items is sent at once.
 
         Demand: exact; 65,536 items are requested of the upstream ahead, and 128 lists may wait for
         demand: one more fails the flow with `MissingBackpressureError`.
-        Thread: the clock's; the last one comes on that of the upstream.
-        Fusion: ASYNC, for the lists that wait; it asks the upstream for none.
+        Thread: the clock's; the last list comes on that of the upstream.
+        Fusion: grants ASYNC, for the lists that wait; the upstream is not asked for fusion.
         Errors: those of the upstream come at once; items that were not sent are dropped.
 
         Args:
-            gap: how long no item comes before a list is sent, in seconds.
-            limit: how long a list takes at most, in seconds; None for any length of time.
+            gap: how long, in seconds, no item must come for a list to be sent.
+            limit: how long a list is filled at most, in seconds; None for any length of time.
             clock: the clock of the operator; None for that of the loop that runs the flow, or else of
                 the process.
 
@@ -2496,7 +2497,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [3, 2]
 
         No window is empty. With a `limit`, a window ends that long after its first item at the latest;
-        the next item begins another one. When the subscriber of a window cancels, the other items of
+        the next item begins another window. When the subscriber of a window cancels, the other items of
         the session are dropped.
 
         When there is no reference to a window any more, its items are dropped. When there are
@@ -2505,13 +2506,13 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Demand: see `flow_ops.group.window`: 128 items are requested ahead, and 128 windows may wait for
         demand.
-        Thread: that of the upstream for items; windows begin there, and end on the clock's.
-        Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
-        Errors: as `window_with_time`.
+        Thread: that of the upstream for items; windows begin on that thread, and end on the clock's.
+        Fusion: the flow of windows and each window grant ASYNC; the upstream is not asked for fusion.
+        Errors: as with `window_with_time`.
 
         Args:
-            gap: how long no item comes before a window ends, in seconds.
-            limit: how long a window takes at most, in seconds; None for any length of time.
+            gap: how long, in seconds, no item must come for a window to end.
+            limit: how long a window lasts at most, in seconds; None for any length of time.
             clock: the clock of the operator; None for that of the loop that runs the flow, or else of
                 the process.
 
@@ -3140,7 +3141,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(whole.concat_map(lambda window: window.to_list()))
         [[0, 1, 2]]
 
-        When `boundary` completes, so do the last window and the flow of windows.
+        When `boundary` completes, the last window and the flow of windows complete, too.
 
         When there is no reference to a window any more, its items are dropped. When there are
         references to windows that are not read, these windows hold all of the prefetch, and nothing has
@@ -3149,7 +3150,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Demand: see `flow_ops.group.window`. A boundary does not wait for demand; up to `max_waiting`
         windows do. `boundary` is subscribed before the upstream.
         Thread: that of the upstream for items; windows begin and end on that of `boundary`.
-        Fusion: the flow of windows and each window grant ASYNC; it asks for none.
+        Fusion: the flow of windows and each window grant ASYNC; no flow is asked for fusion.
         Errors: those of both flows end the open window, after the items that wait, and the flow of
         windows at once: windows that wait for demand are dropped. `MissingBackpressureError` if a
         window begins while `max_waiting` windows wait for demand.
@@ -3188,7 +3189,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen
         [[0, 1, 2], [0, 1, 2]]
 
-        Windows may overlap; items that come when none is open are left out. When `openings` has
+        Windows may overlap; items that come when no window is open are left out. When `openings` has
         completed and no window is open, the flow of windows completes.
 
         When there is no reference to a window any more, its items are dropped. When there are
@@ -3199,7 +3200,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         windows do. `openings` is subscribed before the upstream.
         Thread: that of the upstream for items; windows begin and end on those of the other flows, where
         `closing_mapper` is called, too: one call at a time.
-        Fusion: the flow of windows and each window grant ASYNC; it asks for none.
+        Fusion: the flow of windows and each window grant ASYNC; no flow is asked for fusion.
         Errors: those of all flows and of `closing_mapper` end the open windows, after the items that
         wait, and the flow of windows at once: windows that wait for demand are dropped.
         `MissingBackpressureError` if a window begins while `max_waiting` windows wait for demand.
@@ -3240,18 +3241,18 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(whole.concat_map(lambda window: window.to_list()))
         [[0, 1, 2]]
 
-        The first one begins at once, and the next one when one ends.
+        The first window begins at once, and each further window when the one before it ends.
 
         When there is no reference to a window any more, its items are dropped. When there are
         references to windows that are not read, these windows hold all of the prefetch, and nothing has
         moved for a second, the flow fails with `MissingBackpressureError`.
 
-        Demand: see `flow_ops.group.window`. These flows do not wait for demand; up to `max_waiting`
-        windows do.
+        Demand: see `flow_ops.group.window`. The flows that end windows do not wait for demand; up to
+        `max_waiting` windows do.
         Thread: that of the upstream for items; windows begin and end on those of the flows that end
         them, where `closing_supplier` is called, too.
-        Fusion: the flow of windows and each window grant ASYNC; it asks for none.
-        Errors: as `window_toggle`.
+        Fusion: the flow of windows and each window grant ASYNC; no flow is asked for fusion.
+        Errors: as with `window_toggle`.
 
         Args:
             closing_supplier: returns the flow that ends a window; called when the window begins.
@@ -3288,14 +3289,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Demand: see `flow_ops.group.window`. Windows wait for demand, and their items with them.
         Thread: that of the upstream; an item that waited comes on the thread that requests it.
-        Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
+        Fusion: the flow of windows and each window grant ASYNC; the upstream is not asked for fusion.
         Errors: those of the upstream end the open windows, after the items that wait, and the flow of
         windows at once: windows that wait for demand are dropped.
 
         Args:
             count: items in a window.
-            skip: items from one window's first to the next one's: fewer than `count` make windows
-                overlap, more leave items out; `count` by default.
+            skip: how many items from the first item of a window to that of the next window: fewer than
+                `count` make windows overlap, more leave items out; `count` by default.
             prefetch: items to request ahead, and the most that wait in all windows together.
 
         Raises:
@@ -3330,7 +3331,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Demand: see `flow_ops.group.window`. Time does not wait for demand; up to `max_waiting` windows
         do.
         Thread: that of the upstream for items; windows begin and end on the clock's.
-        Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
+        Fusion: the flow of windows and each window grant ASYNC; the upstream is not asked for fusion.
         Errors: those of the upstream end the open windows, after the items that wait, and the flow of
         windows at once: windows that wait for demand are dropped. `MissingBackpressureError` if a
         window begins while `max_waiting` windows wait for demand.
@@ -3375,8 +3376,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(pairs.concat_map(lambda window: window.to_list()))
         [[0, 1], [2]]
 
-        The next one begins when one ends, and with it a new period. A window that was cancelled gets no
-        items, and ends when its time has passed.
+        The next window begins when one ends, and a new period begins with it. A window that was
+        cancelled gets no items, and ends when its time has passed.
 
         When there is no reference to a window any more, its items are dropped. When there are
         references to windows that are not read, these windows hold all of the prefetch, and nothing has
@@ -3384,9 +3385,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Demand: see `flow_ops.group.window`. Full windows wait for demand, with their items. Time does
         not wait: when a window's time has passed, at most `max_waiting` windows may wait.
-        Thread: that of the upstream for items; windows begin and end there and on the clock's.
-        Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
-        Errors: as `window_with_time`.
+        Thread: that of the upstream for items; windows begin and end on that thread and on the clock's.
+        Fusion: the flow of windows and each window grant ASYNC; the upstream is not asked for fusion.
+        Errors: as with `window_with_time`.
 
         Args:
             period: how long from the beginning of a window to its end, in seconds.

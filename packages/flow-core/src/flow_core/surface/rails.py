@@ -78,7 +78,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def batch(
         self, size: int | None = None, *, within: Seconds | None = None, clock: Clock | None = None
     ) -> ParallelFlow[list[T_co]]:
-        """Lists of `size` items, or of those that came within some seconds of the first of them.
+        """Lists of `size` items, or of the items within some seconds of the first one.
 
         In each rail; see `Flow.batch`.
         """
@@ -206,7 +206,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         clock: Clock | None = None,
         max_waiting: int = 128,
     ) -> ParallelFlow[list[T_co]]:
-        """Lists of `count` items, or of those that have come after a length of time.
+        """Lists of `count` items, or of those that have come when a length of time has passed.
 
         In each rail; see `Flow.buffer_with_time_or_count`.
         """
@@ -1093,7 +1093,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def session_buffer(
         self, gap: Seconds, *, limit: Seconds | None = None, clock: Clock | None = None
     ) -> ParallelFlow[list[T_co]]:
-        """Lists of items that come with less than `gap` seconds between one and the next.
+        """Lists of items that come with less than `gap` seconds between two neighbours.
 
         In each rail; see `Flow.session_buffer`.
         """

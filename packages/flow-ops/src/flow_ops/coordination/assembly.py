@@ -1,4 +1,4 @@
-"""Functions that make an operator or a source of a coordinator."""
+"""Functions that turn a coordinator into an operator or a source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Coordinated(Publisher[R]):
         make: creates a coordinator; called with the subscriber and the label.
         label: the operator and where it was assembled, for messages.
         prefetch: items that are requested ahead, for `flow explain`; None for none.
-        upstreams: the flows that it reads, for `flow explain`.
+        upstreams: the flows that the publisher reads, for `flow explain`.
     """
 
     __slots__ = ("_label", "_make", "prefetch", "upstreams")
@@ -64,10 +64,10 @@ def coordinated(
 
     Args:
         name: the name of the operator.
-        detail: its arguments, for messages.
+        detail: the arguments of the operator, for messages.
         make: creates a coordinator; called with the upstream, the subscriber and the label.
         prefetch: items that are requested ahead, for `flow explain`; None for none.
-        others: further flows that it reads, for `flow explain`.
+        others: further flows that the operator reads, for `flow explain`.
     """
     label = labelled(name, detail)
 
@@ -91,9 +91,9 @@ def coordinated_source(
 
     Args:
         name: the name of the source.
-        detail: its arguments, for messages.
+        detail: the arguments of the source, for messages.
         make: creates a coordinator; called with the subscriber and the label.
         prefetch: items that are requested ahead, for `flow explain`; None for none.
-        upstreams: the flows that it reads, for `flow explain`.
+        upstreams: the flows that the source reads, for `flow explain`.
     """
     return Flow(Coordinated(make, labelled(name, detail), prefetch, upstreams))

@@ -23,8 +23,8 @@ T = TypeVar("T")
 class BufferedInput(PolledInput[T]):
     """Requests `prefetch` items, and 75 % of that again whenever as many were polled.
 
-    Each signal makes the owner `step`. An upstream with SYNC or ASYNC is polled; it learns that
-    this may be on another thread.
+    Each signal makes the owner `step`. An upstream with SYNC or ASYNC is polled; the upstream
+    learns that it may be polled on another thread.
 
     Args:
         owner: the coordinator that polls this.
@@ -52,7 +52,7 @@ class BufferedInput(PolledInput[T]):
         self._asynchronous = False
         self._limit = replenish_limit(prefetch)
         self._consumed = 0
-        """Written with the permit."""
+        """The number of items polled since the last request. Written with the permit."""
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -79,7 +79,7 @@ class BufferedInput(PolledInput[T]):
 
     @override
     def on_next(self, item: T, /) -> None:
-        """Have the item wait; with fusion, it is only a wake-up."""
+        """Have the item wait; with fusion, the call is only a wake-up."""
         owner = self.owner
         if self._asynchronous:
             owner.signal()
@@ -102,7 +102,7 @@ class BufferedInput(PolledInput[T]):
             self.on_error(overflow(owner.label, self.prefetch))
 
     def poll(self) -> T | Empty:
-        """Return the next item; or EMPTY: look at `ended` then. With the permit."""
+        """Return the next item; or EMPTY: look at `ended` then. Call this with the permit."""
         queue = self._queue
         if queue is None:
             waiting = self._waiting
@@ -132,7 +132,7 @@ class BufferedInput(PolledInput[T]):
         self.owner.request_of(self, self._limit)
 
     def ended(self) -> bool:
-        """Return whether nothing more comes. With the permit; read `error` if so."""
+        """Return whether no more items come; if so, read `error`. Call this with the permit."""
         if not self.done:  # read before looking: items from before the end wait by then
             return False
         if self._queue is None:
@@ -170,7 +170,7 @@ class BufferedInput(PolledInput[T]):
         return len(self._waiting)
 
     def _failed(self, error: BaseException) -> None:
-        """Note that the source's queue has raised an error: that is its end."""
+        """Note that the source's queue has raised an error: that ends the source."""
         self.error = error
         self.done = True
         upstream = self.owner.forget(self)

@@ -2,8 +2,8 @@
 
 An operator with more than one source, or with a source and a clock, is a `Coordinator` with
 `Input`s. Every event (an item, an end, a request, a timer) is handled under one permit, so that an
-operator is written as if there were one thread. What has to hold under every interleaving holds for
-this class, and is proved once, here.
+operator is written as if there were one thread. What has to hold under every interleaving of
+threads is proved once, for this class.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     was assembled.
 
     The flow has ended, for good, when `over` is set: by cancel, by a bad request, or by a terminal.
-    Then the inputs are cancelled, and `closed` is called with the permit, once or more often: there
-    a subclass drops timers and items that wait.
+    Then the inputs are cancelled, and `closed` is called with the permit, once or more often: in
+    `closed`, a subclass drops timers and items that wait.
 
     Args:
         downstream: gets the signals.
@@ -89,9 +89,9 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         super().__init__()
         self.label: Final = label
         self.home: Final = downstream.home()
-        """The home of the subscription; kept, since inputs are connected on any thread."""
+        """The home of the subscription. It is kept, since inputs are connected on any thread."""
         self.over = False
-        """True when nothing is emitted any more."""
+        """True when the flow has ended, and nothing is emitted any more."""
         self._downstream: CoreSubscriber[R] | None = downstream
         self._conditional = isinstance(downstream, ConditionalSubscriber)
         """True if False from `_receive` means that the item does not use up demand."""
@@ -103,9 +103,10 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         out."""
         self._requested = 0
         self._emitted: int = 0
-        """Written with the permit."""
+        """The number of items emitted. Written with the permit."""
         self._bad: BaseException | None = None
-        """The error for the downstream when the flow has ended for another reason than its end."""
+        """The error for the downstream if the flow was ended by something else than a terminal,
+        such as a bad request."""
         self._inputs: dict[Input[Any], None] = {}  # Any: inputs are of many types
         self._tasks: deque[_Task] = deque()
         self._later: deque[_Task] | None = None
@@ -113,27 +114,39 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         self._later_permit: dict[int, bool] | None = None
         """The permit for these calls; see `SerialDrain`."""
         self._watch: LoopWatch | None = None
-        """Notices when the loop of its clock is closed."""
+        """Notices when the event loop of the clock is closed."""
 
     # -- methods that subclasses define
 
     @abstractmethod
     def open(self) -> None:
-        """Connect to the sources. After the downstream's on_subscribe, without the permit."""
+        """Connect to the sources.
+
+        Called without the permit, after the downstream's on_subscribe.
+        """
 
     def step(self) -> None:
         """Do all that can be done now: inputs have items or have ended, or there is new demand."""
 
     def requested(self, n: int) -> None:
-        """Note that the downstream has requested `n` more. Without the permit, in its thread."""
+        """Note that the downstream has requested `n` more items.
+
+        Called without the permit, in the thread that requests.
+        """
         self.signal()
 
     def introduced(self) -> None:
-        """Follow up the downstream's on_subscribe. With the permit, which this has to give back."""
+        """Do what follows the downstream's on_subscribe.
+
+        Called with the permit, which this method has to give back.
+        """
         self.run_entered()
 
     def ending(self, one: Input[Any]) -> None:  # Any: see `_inputs`
-        """Note that a `PolledInput` gets nothing more; items may wait in it. Without the permit."""
+        """Note that a `PolledInput` gets nothing more; items may wait in it.
+
+        Called without the permit.
+        """
 
     def closed(self) -> None:
         """Drop timers and items that wait (give these to `hooks`): the flow has ended."""
@@ -141,7 +154,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     # -- running
 
     def start(self) -> None:
-        """Introduce this to the downstream, then call `open`."""
+        """Hand this to the downstream as its subscription, then call `open`."""
         downstream = self._downstream
         # We hold the permit, so that no signal comes before on_subscribe has returned (§1.9).
         if downstream is None or not self.try_enter():
@@ -178,7 +191,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             self.signal()  # `closed` may have run before `open` was done
 
     def connect(self, source: Publisher[T], to: Input[T]) -> None:
-        """Subscribe an input to a source. With the permit or without."""
+        """Subscribe an input to a source. The caller may hold the permit, or not."""
         with self._lock:
             if self.over or to.gone:
                 return
@@ -192,7 +205,9 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             to.on_error(error)
 
     def connect_later(self, source: Publisher[T], to: Input[T]) -> None:
-        """Subscribe an input to a source as soon as the permit is given back. With the permit.
+        """Subscribe an input to a source as soon as the permit is given back.
+
+        Call this with the permit.
 
         The items of a synchronous source are then handled as they come, while with `connect` under
         the permit all that was requested has to wait. The input counts as `active` at once. Several
@@ -213,12 +228,14 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     ) -> None:
         """Run `action(argument)` as soon as the permit is given back. Call this with the permit.
 
-        An error of it fails the flow, with a note of the place where the operator was assembled.
+        An error that `action` raises fails the flow, with a note of the place where the operator
+        was assembled.
 
         Args:
-            action: runs after those before it, one at a time; not if the flow has ended.
-            argument: passed to it.
-            drop: called with the argument if the flow has ended.
+            action: runs after the actions put off earlier, one at a time; not if the flow has
+                ended.
+            argument: passed to `action`.
+            drop: called with the argument in place of `action` if the flow has ended.
         """
         if self._later is None:
             self._later_permit = {0: True}
@@ -227,10 +244,12 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         self._missed = True  # so that the thread that gives the permit back signals
 
     def _act_outside(self) -> None:
-        """Make the calls that `outside` put off, unless another thread does. Without the permit.
+        """Make the calls that `outside` put off, unless another thread does.
 
-        No call is left behind: a thread that adds one comes here after that, and a thread that
-        gives `_later_permit` back looks again after that.
+        Called without the permit.
+
+        No call is left behind: a thread that adds a call runs this afterwards, and a thread that
+        gives `_later_permit` back looks again afterwards.
         """
         later, permit = self._later, self._later_permit
         while later and permit:
@@ -271,14 +290,14 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
 
         Args:
             handler: not called if the flow has ended by then.
-            argument: passed to it.
-            drop: called with the argument then.
+            argument: passed to `handler`.
+            drop: called with the argument in place of `handler` then.
         """
         self._tasks.append((handler, argument, drop))
         self.signal()
 
     def put_off(self, handler: Callable[[T], object], argument: T, drop: _Drop = None) -> None:
-        """As `post`, for the holder of the permit: giving it back signals, this does not."""
+        """Do as `post`, without a signal: the caller has the permit, and giving it back signals."""
         self._tasks.append((handler, argument, drop))
         self._missed = True
 
@@ -295,7 +314,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     def clock_for(self, clock: Clock | None) -> Clock:
         """Return the clock of this subscription.
 
-        If it is that of an event loop, the flow ends with the loop.
+        If the clock is that of an event loop, the flow ends with the loop.
 
         Args:
             clock: the clock that the operator was given; see `home_clock`.
@@ -307,11 +326,11 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
 
     @property
     def forsaken(self) -> bool:
-        """Return whether the loop of this subscription is ending: nothing may begin again."""
+        """Return whether the loop of this subscription is ending: nothing may begin any more."""
         return self.home is not None and self.home.forsaken
 
     def hopeless(self, error: BaseException) -> bool:
-        """Return whether nothing may begin again after `error`: the loop of this is ending."""
+        """Return whether nothing may begin after `error`, because the event loop is ending."""
         home = self.home
         if home is None:
             return False
@@ -336,13 +355,13 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         return requested if requested == UNBOUNDED else requested - self._emitted
 
     def emit(self, item: R) -> bool:
-        """Send `item`. With the permit, and only if there is demand for it.
+        """Send `item`. Call this with the permit, and only if there is demand.
 
         Returns:
             Whether it uses up demand; if not, another item is wanted.
 
         Raises:
-            NoneItemError: for None.
+            NoneItemError: if `item` is None.
         """
         if item is None:
             raise NoneItemError(f"{self.label}: a function gave None, which is not an item")
@@ -355,19 +374,19 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         return True
 
     def complete(self) -> None:
-        """Cancel all inputs, and send on_complete. With the permit."""
+        """Cancel all inputs, and send on_complete. Call this with the permit."""
         self._finish(None)
 
     def fail(self, error: BaseException) -> None:
-        """Cancel all inputs, and send on_error with `error`. With the permit."""
+        """Cancel all inputs, and send on_error with `error`. Call this with the permit."""
         self._finish(error)
 
     def end(self, error: BaseException | None) -> None:
-        """Complete, or fail if there is an error. With the permit."""
+        """Complete, or fail if there is an error. Call this with the permit."""
         self._finish(error)
 
     def blame(self, error: BaseException) -> BaseException:
-        """Return the flow's error when a function of the operator has raised `error`.
+        """Return the error that the flow gets when a function of the operator has raised `error`.
 
         Raises:
             BaseException: `error`, if it is fatal.
@@ -403,7 +422,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
 
     @override
     def signal(self) -> None:
-        """Signal; this repeats the method of the base, to save a call for each item."""
+        """Signal as `SerialDrain` does; it is repeated here, to save a call for each item."""
         self._missed = True
         permit = self._permit
         while self._missed:
@@ -455,19 +474,23 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         self._finish(self.blame(error))
 
     def forsake(self, error: BaseException) -> None:
-        """Note that a fatal `error` propagates: `leave` those that would have got the end here.
+        """Note that a fatal `error` propagates: `leave` the flows that would have got the end.
 
-        With the permit, and before anything is dropped: the stack may have no room for more calls.
+        Call this with the permit, and before anything is dropped: the stack may have no room for
+        more calls.
         """
         leave(error, self._downstream, self)
 
     def give_up(self, error: BaseException) -> None:
-        """Note that a fatal `error` propagates past this. Without the permit."""
+        """Note that a fatal `error` propagates past this. Call this without the permit."""
         leave(error, self._downstream, self)
         self.cancel()
 
     def told_late(self, error: BaseException) -> None:
-        """Send a fatal `error`, if the downstream has had no end. Without the permit."""
+        """Send a fatal `error`, if the downstream has had no end.
+
+        Call this without the permit.
+        """
         if not self.over:
             self.post(self.fail, error, hooks.drop_error)
         elif self._downstream is None:
@@ -505,7 +528,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             hooks.drop_error(error)
 
     def _clean(self) -> None:
-        """Drop everything: the flow has ended, and only `_bad` may have to be sent."""
+        """Drop everything: the flow has ended, and only the error in `_bad` may still be sent."""
         for tasks in (self._tasks, self._later):
             while tasks:
                 try:
@@ -524,7 +547,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             downstream.on_error(bad)
 
     def _halt(self) -> None:
-        """Stop: the flow has ended. Any thread."""
+        """Stop: the flow has ended. Any thread may call this."""
         with self._lock:
             self._receive = hooks.drop_item
             inputs = self._inputs
@@ -556,7 +579,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
             return pending
 
     def release(self, ended: Input[Any]) -> None:  # Any: see `_inputs`
-        """Note that an input has ended by itself, and is not `active` any more."""
+        """Note that an input has ended by itself, and does not count as `active` any more."""
         with self._lock:
             self._inputs.pop(ended, None)
             ended.upstream = None
@@ -611,11 +634,11 @@ class Input(CoreSubscriber[T], Generic[T]):
         self.owner: Final = owner
         self.upstream: Subscription | None = None
         self.pending = demand
-        """Demand from before there was a subscription."""
+        """The demand that came before there was a subscription."""
         self.done = False
-        """True when its terminal has come."""
+        """True when the terminal of the source has come."""
         self.gone = False
-        """True when it was disconnected: later signals are dropped."""
+        """True when the input was disconnected: later signals are dropped."""
 
     @override
     def home(self) -> Home | None:
@@ -626,7 +649,10 @@ class Input(CoreSubscriber[T], Generic[T]):
         self.owner.request_of(self, n)
 
     def cut(self) -> None:
-        """Disconnect it; or the flow has ended. Under the owner's lock."""
+        """Disconnect this input, or note that the flow has ended.
+
+        Called under the owner's lock.
+        """
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -658,7 +684,7 @@ class Input(CoreSubscriber[T], Generic[T]):
     def late(self, error: BaseException) -> None:
         """Drop an error after the end of the source or of the flow, unless it is fatal.
 
-        A fatal one may have kept the end from the downstream, which gets it then.
+        A fatal error may have kept the end from the downstream, which gets the error then.
         """
         if self.gone or not is_fatal(error):
             hooks.drop_error(error)
@@ -666,7 +692,10 @@ class Input(CoreSubscriber[T], Generic[T]):
             self.owner.told_late(error)
 
     def _end(self, error: BaseException | None) -> None:
-        """Handle the end of the source: completed, or failed with `error`. With the permit."""
+        """Handle the end of the source: completed, or failed with `error`.
+
+        Call this with the permit.
+        """
         self.owner.release(self)
 
     @override
@@ -683,7 +712,7 @@ class Listener(Input[T], ConditionalSubscriber[T]):
 
     Args:
         owner: the coordinator, which handles the signals.
-        on_item: gets each item, with the permit. If it returns False, another one is requested in
+        on_item: gets each item, with the permit. If it returns False, another item is requested in
             its place (so that `Coordinator.emit` can be given as it is).
         on_end: gets the error, or None for completion, with the permit.
         demand: how much to request as soon as there is a subscription; 0 for nothing.
@@ -702,7 +731,7 @@ class Listener(Input[T], ConditionalSubscriber[T]):
         self._on_item = on_item
         self._on_end = on_end
         self._direct = on_item
-        """`on_item` until items are dropped: so no item has to check whether they are."""
+        """`on_item`, or a function that drops items: so no check is needed for each item."""
 
     @override
     def cut(self) -> None:

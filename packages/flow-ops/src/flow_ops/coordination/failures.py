@@ -8,7 +8,7 @@ __all__ = ["blamed", "combined", "no_stop", "overflow"]
 
 
 def blamed(error: BaseException, label: str) -> BaseException:
-    """Return the flow's error when a function of the operator `label` has raised `error`.
+    """Return the flow's error, now that a function of the operator `label` has raised `error`.
 
     Raises:
         BaseException: `error`, if it is fatal.
@@ -29,9 +29,9 @@ def no_stop(error: BaseException) -> BaseException:
 
 
 def combined(label: str, errors: list[BaseException]) -> BaseException:
-    """Return the only one of `errors`, or a group of all.
+    """Return the only one of `errors`, or a group of all of them.
 
-    Its message names the operator, `label`.
+    The message of the group names the operator, `label`.
     """
     if len(errors) == 1:
         return errors[0]
@@ -46,7 +46,7 @@ def overflow(
     Args:
         label: the operator and where it was assembled.
         requested: how many items were requested, if that is known.
-        who: the sender, for the message.
+        who: the name of the sender, for the message.
     """
     what = "was requested" if requested is None else f"the {requested} items that were requested"
     return MissingBackpressureError(

@@ -46,7 +46,9 @@ class Mapper(Generic[T, R]):
         return cast("Prepared[T, R]", function).spliced
 
     def told(self, upstream: Flow[Any]) -> str | None:  # Any: the type of the mapped items
-        """Describe where the inner flows come from, for `flow explain`; None if they are known.
+        """Describe where the inner flows come from, for `flow explain`.
+
+        None if these flows are known.
 
         Args:
             upstream: the flow whose items are mapped.
@@ -58,7 +60,7 @@ class Mapper(Generic[T, R]):
         return f"{describe(self.function)} makes one of each item"
 
     def failed(self, error: BaseException) -> BaseException:
-        """Return the flow's error, with the place, when `function` has raised `error`.
+        """Return the error that the flow gets, with the place, when `function` has raised `error`.
 
         Raises:
             BaseException: `error`, if it is fatal.
@@ -69,9 +71,10 @@ class Mapper(Generic[T, R]):
         """Return `made`, which `function` has returned, as a flow.
 
         Raises:
-            NoneItemError: for None.
-            FlowError: for an iterator that it has returned for the item before, too.
-            TypeError: for anything else that cannot become a flow.
+            NoneItemError: if `made` is None.
+            FlowError: if `made` is an iterator that `function` has returned for the previous item,
+                too.
+            TypeError: if `made` is anything else that cannot become a flow.
         """
         given: object = made
         if hasattr(given, "__next__"):
@@ -82,5 +85,8 @@ class Mapper(Generic[T, R]):
 
 
 def itself(source: Publisher[T]) -> Flow[T]:
-    """Return `source`: a mapper for flows. `Mapper.flow_of` refuses anything else."""
+    """Return `source`: the mapper for items that are flows.
+
+    `Mapper.flow_of` refuses other items.
+    """
     return cast("Flow[T]", source)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Passing(Coordinator[T]):
-    """Passes the signals of one source on. A subclass decides which source, and when: by `follow`.
+    """Passes the signals of one source on; a subclass calls `follow` with the source.
 
     Args:
         downstream: gets the signals.
@@ -29,7 +29,7 @@ class Passing(Coordinator[T]):
         self._main: Listener[T] | None = Listener(self, self.emit, self.end)
 
     def follow(self, source: Publisher[T]) -> None:
-        """Subscribe to the source, and request the demand so far. Called once."""
+        """Subscribe to `source`, and request the demand so far. Call this once."""
         main = self._main
         if main is not None:
             self.connect(source, main)

@@ -19,10 +19,10 @@ T = TypeVar("T")
 class PolledInput(Input[T]):
     """The base of inputs that keep items until the owner takes them, in `step`.
 
-    They keep the end, too: `done`, and then `error`.
+    They keep the end, too: `done` is True then, and `error` is set if there is one.
 
     Args:
-        owner: the coordinator; each signal makes it `step`.
+        owner: the coordinator; it does a `step` for each signal.
         demand: how much to request as soon as there is a subscription.
     """
 
@@ -31,18 +31,19 @@ class PolledInput(Input[T]):
     def __init__(self, owner: Coordinator[Any], demand: int) -> None:  # Any: the type that it emits
         super().__init__(owner, demand)
         self.error: BaseException | None = None
-        """The error of the source, once it is `done`. Taking it sets it to None."""
+        """The error of the source, once this is `done`. The owner sets it to None when it takes the
+        error."""
 
     @abstractmethod
     def drop_waiting(self) -> None:
         """Drop the items that wait.
 
-        On any thread, when the flow has ended or this is disconnected.
+        Any thread may call this, when the flow has ended or this input is disconnected.
         """
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Keep the error; it comes after the items that wait."""
+        """Keep the error; the owner gets it after the items that wait."""
         if error is None:
             raise none_given("on_error")
         owner = self.owner
@@ -61,9 +62,9 @@ class PolledInput(Input[T]):
             self._ended()
 
     def close(self) -> None:
-        """Drop the items that wait.
+        """Drop the items that wait, and the error if there is one.
 
-        With the permit, when the flow has ended or this is disconnected.
+        Call this with the permit, when the flow has ended or this input is disconnected.
         """
         self.drop_waiting()
         error, self.error = self.error, None

@@ -57,23 +57,23 @@ class Segment(Generic[T]):
 
     @abstractmethod
     def begin(self) -> None:
-        """Called when it is opened."""
+        """Called when the segment is opened."""
 
     @abstractmethod
     def add(self, item: T) -> None:
-        """Add the next item, while it is open."""
+        """Add the next item, while the segment is open."""
 
     @abstractmethod
     def close(self, *, last: bool) -> None:
-        """End it; if `last`, because the flow has ended."""
+        """End the segment; if `last`, because the flow has ended."""
 
     @abstractmethod
     def fail(self, error: BaseException) -> None:
-        """End it, because the flow has failed while it is open."""
+        """End the segment, because the flow has failed while the segment is open."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Drop its items: the flow has ended, and this was not closed."""
+        """Drop the items: the flow has ended, and the segment was not closed."""
 
     def forsake(self, error: BaseException) -> None:
         """Note that a fatal `error` stops the hub, which will send no end."""
@@ -82,14 +82,14 @@ class Segment(Generic[T]):
 @final
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T, R]):
-    """The kind of segments, windows or buffers, and what the downstream gets of them.
+    """The kind of segments, windows or buffers, and how the downstream gets them.
 
     Args:
-        name: windows or buffers.
+        name: the word for messages, "windows" or "buffers".
         make: creates a segment.
         outlives: whether segments continue when the downstream has cancelled.
-        weigh: returns how many items are consumed when the downstream gets one.
-        drop: releases one that the downstream does not get.
+        weigh: returns how many items are consumed when the downstream gets a segment.
+        drop: releases a segment that the downstream does not get.
     """
 
     name: str
@@ -106,10 +106,10 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         source: the flow to split.
         downstream: gets the parts.
         label: the operator and where it was assembled, for messages.
-        kind: of segments.
+        kind: the kind of segments.
         prefetch: items to request ahead.
         max_waiting: how many segments may wait for demand; None if their items limit them.
-        overlapping: whether an item may belong to several.
+        overlapping: whether an item may belong to several segments.
     """
 
     __slots__ = (
@@ -159,18 +159,18 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
     # -- methods that subclasses define
 
     def before(self) -> None:
-        """Prepare for an item: open the segments that begin with it."""
+        """Called before each item: open the segments that begin with it."""
 
     def added(self) -> None:
-        """Follow up an item: close the segments that end with it."""
+        """Called after each item: close the segments that end with it."""
 
     def forgotten(self, segment: Segment[T]) -> None:
         """Stop waiting for the end of a segment, which was closed or cancelled."""
 
     def max_waiting(self) -> int | None:
-        """The number of segments that may wait for demand when one more comes now.
+        """The number of segments that may wait for demand when a further segment comes now.
 
-        None for any number.
+        The value is None for any number.
         """
         return self._max_waiting
 
@@ -221,7 +221,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         """Send `part`, which stands for `segment`, to the downstream.
 
         Raises:
-            MissingBackpressureError: if too many wait already.
+            MissingBackpressureError: if too many segments wait already.
         """
         main, limit = self._main, self.max_waiting()
         if main is not None and limit is not None and main.waiting >= limit:
@@ -235,7 +235,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         self.send(part)
 
     def item_taken(self, segment: Segment[T]) -> None:
-        """Note that an item of a window was consumed or dropped. Any thread."""
+        """Note that an item of a window was consumed or dropped. Any thread may call this."""
         free = 1
         if self._overlapping:
             with self._guard:
@@ -250,14 +250,17 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
             self.credit(free)
 
     def left(self, segment: Segment[T]) -> None:
-        """Note that a window was cancelled. With the permit."""
+        """Note that a window was cancelled. Call this with the permit."""
         self.opened.pop(segment, None)
         self.let_go(segment)
         self.forgotten(segment)
         self.check_over()
 
     def let_go(self, segment: Segment[T]) -> None:
-        """Note that the items of `segment` are consumed, unless they are in other segments."""
+        """Note that `segment` no longer holds its items.
+
+        Those that no other one holds are consumed.
+        """
         free = 0
         if self._overlapping:
             with self._guard:
@@ -270,10 +273,10 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
     def _gone(self, number: int) -> int:
         """Note that a segment is past the item `number`.
 
-        Return how many more items are now consumed.
+        The result is how many more items are consumed now, in all their segments.
 
-        Under the lock. An item is consumed when all its segments have consumed it. This looks at
-        the others only if the segment was the last one at its item.
+        Call this under the lock. An item is consumed when all its segments have consumed it. Other
+        segments are looked at only if this segment was the last one at its item.
         """
         if number != self._released:
             return 0
@@ -307,7 +310,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
     def unread(self) -> bool:
         """Return whether all items wait in windows without a subscriber.
 
-        An item may wait in several.
+        An item may wait in several windows.
         """
         if not self._overlapping:
             return super().unread()
@@ -374,7 +377,7 @@ class Window(Unicast[T], Segment[T], Generic[T]):
     """A segment that is a flow.
 
     Args:
-        hub: opens and closes it.
+        hub: opens and closes the window.
     """
 
     __slots__ = ("_hub", "size")
@@ -396,7 +399,7 @@ class Window(Unicast[T], Segment[T], Generic[T]):
 
     @override
     def close(self, *, last: bool) -> None:
-        """Complete it. Without items, nothing is dropped if it has no subscriber."""
+        """Complete the window. If it has no items and no subscriber, nothing is dropped."""
         self.finish(None)
         if not self.waiting:
             self._hub.part_unread(self)
@@ -423,8 +426,8 @@ class Buffer(Segment[T], Generic[T]):
     """A segment that is a list.
 
     Args:
-        hub: opens and closes it.
-        empty: whether the downstream gets it when it has no items.
+        hub: opens and closes the buffer.
+        empty: whether the downstream gets the buffer when it has no items.
     """
 
     __slots__ = ("__weakref__", "_empty", "_hub", "_items", "size")
@@ -446,7 +449,7 @@ class Buffer(Segment[T], Generic[T]):
 
     @override
     def close(self, *, last: bool) -> None:
-        """Send it; but leave out the last one if it has no items."""
+        """Send the buffer, but leave out the last one if it has no items."""
         items, self._items = self._items, []
         if items or (self._empty and not last):
             self._hub.give(items, self)
@@ -491,7 +494,7 @@ def windows() -> Kind[T, Flow[T]]:
 
 
 def buffers(*, empty: bool = True) -> Kind[T, list[T]]:
-    """Return the kind of buffers; without `empty`, only of those that have items."""
+    """Return the kind of buffers; without `empty`, only of buffers that have items."""
     return BUFFERS if empty else FILLED
 
 
@@ -523,7 +526,7 @@ class ByCount(Segmenting[T, R], Generic[T, R]):
         self._count = count
         self._skip = skip
         self._next = 0
-        """Items until the next segment begins."""
+        """The number of items until the next segment begins."""
 
     @override
     def before(self) -> None:
@@ -600,7 +603,7 @@ class ByTime(Segmenting[T, R], Generic[T, R]):
         return math.isclose(self._period_s, round(self._period_s / self._shift_s) * self._shift_s)
 
     def _open(self, _: object) -> None:
-        """Begin a segment, and if they are aligned, end another one.
+        """Begin a segment, and if segments are aligned, end another one.
 
         The end comes first, and both happen in one step: the end of a buffer may cause items to be
         requested, and items that come at once belong to the segment that begins.
@@ -651,8 +654,8 @@ class ByTimeOrCount(Segmenting[T, R], Generic[T, R]):
         self._clock = self.clock_for(clock)
         self._current: Segment[T] | None = None
         self._full = False
-        """True while a segment ends because it is full: items make it wait, and their number is
-        bounded."""
+        """True while a segment ends because it is full: it waits because of its items, whose number
+        is bounded."""
         self._timer: Disposable | None = None
 
     @override
@@ -704,10 +707,10 @@ class ByFirst(Segmenting[T, R], Generic[T, R]):
         source: the flow to split.
         downstream: gets the parts.
         label: the operator and where it was assembled, for messages.
-        kind: of segments.
-        count: items after which a segment ends.
-        gap_s: how long after its last item it ends, in seconds; infinite for never.
-        limit_s: how long after its first item it ends; infinite for never.
+        kind: the kind of segments.
+        count: the number of items after which a segment ends.
+        gap_s: how long after its last item a segment ends, in seconds; infinite for never.
+        limit_s: how long after its first item a segment ends, in seconds; infinite for never.
         clock: the clock; see `home_clock`.
         prefetch: items to request ahead.
         max_waiting: how many segments may wait for demand that are not full.
@@ -747,14 +750,14 @@ class ByFirst(Segmenting[T, R], Generic[T, R]):
         self._limit_s = limit_s
         self._clock = self.clock_for(clock)
         self._current: Segment[T] | None = None
-        """The segment that began last, until its time has passed; it may have been cancelled
-        before."""
+        """The segment that began last, until its time has passed; it may have been cancelled before
+        that."""
         self._full = False
-        """See `ByTimeOrCount`."""
+        """True while a segment ends because it is full; see `ByTimeOrCount`."""
         self._seen_s = 0.0
-        """The time of its last item."""
+        """The time of the last item of the current segment."""
         self._until_s = 0.0
-        """The time at which it ends at the latest."""
+        """The time at which the current segment ends at the latest."""
         self._timer: Disposable | None = None
 
     @override
@@ -1000,7 +1003,7 @@ def _checked(made: Publisher[object], name: str) -> Publisher[object]:
     """Check what a function of the user has made.
 
     Raises:
-        NoneItemError: for None.
-        TypeError: for anything else that is not a publisher.
+        NoneItemError: if `made` is None.
+        TypeError: if `made` is anything else that is not a publisher.
     """
     return as_flow(made, name)

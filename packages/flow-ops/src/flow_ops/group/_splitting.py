@@ -29,10 +29,10 @@ R = TypeVar("R")
 
 @final
 class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
-    """The parts that wait for the downstream: a queue between it and the coordinator.
+    """The parts that wait for the downstream: a queue between the downstream and the coordinator.
 
-    With it, the coordinator continues when the downstream has cancelled and parts of the flow still
-    run.
+    With this queue, the coordinator continues when the downstream has cancelled and parts of the
+    flow still run.
 
     Args:
         downstream: gets the parts.
@@ -50,7 +50,7 @@ class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
         self._splitting: Splitting[Any, R] | None = None  # Any: of the upstream's items
 
     def belong(self, hub: Splitting[Any, R]) -> None:  # Any: of the upstream's items
-        """Set the hub that gives the parts; once, before anything is signalled."""
+        """Set the hub that gives the parts. Call this once, before anything is signalled."""
         self.hub = self._splitting = hub
 
     @override
@@ -152,7 +152,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
         self._free = 0
         """The number of items that were consumed, and not requested again yet."""
         self._freed: deque[None] = deque()
-        """One entry for each further such item: appending takes no lock."""
+        """One entry for each further item that was consumed: appending takes no lock."""
         self.main_gone = False
         """True when the downstream has cancelled: no parts follow."""
         self.unsubscribed: dict[Unicast[Any], None] = {}  # Any: never looked into
@@ -170,7 +170,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
         """Count `item` in `_received` and give it to its parts; or return False if it has none."""
 
     names: str
-    """The name of its parts, in the plural."""
+    """The word for the parts, in the plural, for messages."""
 
     ends_parts: bool = False
     """True if a part may end before the upstream does, by something other than its items."""
@@ -189,14 +189,17 @@ class Splitting(Coordinator[R], Generic[T, R]):
 
     @abstractmethod
     def ended(self, error: BaseException | None) -> bool:
-        """End all parts. Return whether a subscriber gets the error."""
+        """End all parts. The result is whether a subscriber gets the error."""
 
     def part_taken(self, part: R) -> None:
-        """Note that the downstream has got `part`, or that it was dropped. Any thread."""
+        """Note that the downstream has got `part`, or that it was dropped.
+
+        Any thread may call this.
+        """
 
     @abstractmethod
     def part_dropped(self, part: R) -> None:
-        """Note that the downstream will not get `part`. Any thread."""
+        """Note that the downstream will not get `part`. Any thread may call this."""
 
     # -- methods that subclasses use
 
@@ -209,7 +212,10 @@ class Splitting(Coordinator[R], Generic[T, R]):
             main.offer(part)
 
     def credit(self, n: int) -> None:
-        """Note that `n` items were consumed; request more, if it is time. Any thread."""
+        """Note that `n` items were consumed; request more, if it is time.
+
+        Any thread may call this.
+        """
         freed = self._freed
         if n == 1:
             freed.append(None)
@@ -239,17 +245,17 @@ class Splitting(Coordinator[R], Generic[T, R]):
     # -- methods that parts use; Any: see `unsubscribed`
 
     def part_arrived(self, part: Unicast[Any], /) -> None:
-        """See `Hub.part_arrived`."""
+        """Note that `part` has a subscriber; see `Hub.part_arrived`."""
         self.read = True
         self.unsubscribed.pop(part, None)
 
     def part_unheld(self, part: Unicast[Any], /) -> None:
-        """See `Hub.part_unheld`.
+        """Note that `part` has no reference any more; see `Hub.part_unheld`.
 
         A finaliser calls this, at any moment of a thread that may hold a lock of this object. So
-        the part is dropped with the next item, or by the watch if there is no room for one. Without
-        the GIL, the thread that has made the part may be anywhere, such as in the `submit` of an
-        executor, whose lock a request needs if the source answers it there.
+        the part is dropped with the next item, or by `Standstill` if there is no room for an item.
+        Without the GIL, the thread that has made the part may be anywhere, such as in the `submit`
+        of an executor, whose lock a request needs if the source answers it there.
         """
         if HAS_GIL and not (self._guard.locked() or self._lock.locked()):
             part.signal()
@@ -257,14 +263,14 @@ class Splitting(Coordinator[R], Generic[T, R]):
             self._unheld = True
 
     def part_unread(self, part: Unicast[Any], /) -> None:
-        """See `Hub.part_unread`."""
+        """Note that `part` will never have a subscriber; see `Hub.part_unread`."""
         self.unsubscribed.pop(part, None)
 
     # -- methods that `Standstill` uses
 
     @property
     def full(self) -> bool:
-        """Return whether as many items are under way as may be, and none was requested again."""
+        """Return whether as many items as allowed are under way, and none was requested again."""
         return self._received >= self._asked and self.buffered >= self.prefetch
 
     @property
@@ -284,14 +290,14 @@ class Splitting(Coordinator[R], Generic[T, R]):
             self._main.hurry()
 
     def check_over(self) -> None:
-        """Cancel the upstream if no subscriber is left. With the permit."""
+        """Cancel the upstream if no subscriber is left. Call this with the permit."""
         if self.main_gone and not self.running():
             self.cancel()
 
     def main_left(self, _: object) -> None:
         """Drop the parts without a subscriber.
 
-        The others run on, though the downstream has cancelled.
+        The parts that have one run on, though the downstream has cancelled.
         """
         self.main_gone = True
         for part in list(self.unsubscribed):

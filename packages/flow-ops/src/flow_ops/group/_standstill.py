@@ -21,16 +21,16 @@ __all__ = ["PATIENCE_S", "Standstill"]
 _log: Final = logging.getLogger("flow_ops")
 
 PATIENCE_S: Final = 1.0
-"""The time without any progress after which a flow fails, in seconds.
+"""The time, in seconds, without any progress after which a flow fails.
 
 A thread or task that a part is handed over to reads it some milliseconds later.
 """
 
 _LOOKS_S: Final = PATIENCE_S if HAS_GIL else 0.05
-"""The interval of the looks when nothing moves, in seconds.
+"""The interval, in seconds, at which `Standstill` looks while nothing moves.
 
-With the GIL, a part without references is closed when it is freed. Without the GIL, only this look
-closes it. The part is then freed by the thread that made it, when that thread next runs Python
+With the GIL, a part without references is closed when it is freed. Without the GIL, only such a
+look closes it. The part is then freed by the thread that made it, when that thread next runs Python
 code; if that thread waits for this very flow, only the garbage collector frees the part: it is run
 once.
 """
@@ -47,7 +47,7 @@ class Standstill:
 
     Otherwise a reader is at work: it has items to take, or parts to request, and may take any time.
     If a part may end by something other than its items, such as a timer, its reader may be waiting
-    for just that: then it is only logged, once.
+    for just that: then the standstill is only logged, once.
 
     Args:
         hub: the operator that splits the flow. All methods but `_glance` are called with its
@@ -63,8 +63,8 @@ class Standstill:
         self._since_s = 0.0
         """The time of the last item for which there was room."""
         self._collected = HAS_GIL
-        """True once garbage was collected since then. With a GIL, dropping a part frees it at
-        once."""
+        """True once garbage was collected since that time. With a GIL, this is not needed: dropping
+        a part frees it at once."""
         self._told = False
 
     def begin(self) -> None:
@@ -90,7 +90,7 @@ class Standstill:
     def _glance(self, clock: Clock) -> None:
         """Look, if it is time.
 
-        Without the permit, so that a thread with items does not leave them to this.
+        This runs without the permit: otherwise a thread with items would leave them to it.
         """
         left_s = self._since_s + _LOOKS_S - clock.now()
         if left_s > SLACK_S:

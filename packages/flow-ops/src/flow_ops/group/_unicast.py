@@ -59,20 +59,22 @@ class Hub(Protocol):
 
     @abstractmethod
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
+        """Return the statistics of the hub; see `Scannable.statistics`."""
 
 
 class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generic[T]):
-    """Keeps items for its one subscriber, which may come late. It is its subscription, too.
+    """Keeps items for its one subscriber, which may come late.
 
-    The owner calls `offer` and `finish`, one at a time. It also has to bound the number of items
-    that wait: `taken` reports each item that has left, whether it was consumed or dropped.
+    This object is that subscriber's subscription, too.
+
+    The owner calls `offer` and `finish`, one at a time. The owner also has to bound the number of
+    items that wait: `taken` reports each item that has left, whether it was consumed or dropped.
 
     Fusion: ASYNC, on other threads, too: `poll` runs no user code.
 
     Args:
-        label: what it is, for messages.
-        hub: gives the items; None if it is set later, before anything is signalled.
+        label: the name of this, for messages.
+        hub: gives the items; None if the hub is set later, before anything is signalled.
         overtakes: whether an error comes before the items that wait, which are dropped then.
     """
 
@@ -106,21 +108,21 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
         self.gone = False
         """True when items are not taken any more: those that are offered are dropped."""
         self.abandoned = False
-        """True when it cannot be subscribed to any more. Without a subscriber, items are
+        """True when this cannot be subscribed to any more. Without a subscriber, items are
         dropped."""
         self._overtakes = overtakes
         self._lock = Lock()
-        """For sums, and for attributes that are set once; never held while calling out."""
+        """Guards sums, and attributes that are set once. Never held while calling out."""
         self._queue: deque[T] = deque()
         # Written before `_done`, and read only when `_done` is seen.
         self._error: BaseException | None = None
         self._done = False
         self._bad: ValueError | None = None
         self._halt = False
-        """True if the next item may not be delivered: the drain has to find out why."""
+        """True if the next item must not be delivered: the drain has to find out why."""
         self._subscribed = False
         self._downstream: CoreSubscriber[T] | None = None
-        """The subscriber to signal: from when its on_subscribe has returned until the end (§1.9,
+        """The subscriber to signal, from when its on_subscribe has returned until the end (§1.9,
         §3.13)."""
         self._receive: Callable[[T], object] = hooks.drop_item
         self._conditional = False
@@ -134,11 +136,17 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
 
     @abstractmethod
     def taken(self, item: T) -> None:
-        """Note that an item has left the queue for good. In the thread that took it."""
+        """Note that an item has left the queue for good.
+
+        Called in the thread that took the item.
+        """
 
     @abstractmethod
     def left(self) -> None:
-        """Note that items are not taken any more; may be called more than once. In any thread."""
+        """Note that items are not taken any more.
+
+        Called in any thread, perhaps more than once.
+        """
 
     def drop(self, item: T) -> None:
         """Drop an item that no subscriber gets."""
@@ -176,7 +184,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
         self.signal()
 
     def finish(self, error: BaseException | None) -> None:
-        """End it: no more items will be offered."""
+        """End this: no more items will be offered."""
         if self._done or self.gone:
             if error is not None and is_fatal(error):
                 self.signal()  # its permit may have kept the end from being drained
@@ -188,7 +196,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
         self.signal()
 
     def close_unread(self) -> None:
-        """Cancel it if it has no subscriber; it cannot be subscribed to then."""
+        """Cancel this if it has no subscriber: after that, it cannot be subscribed to."""
         with self._lock:
             served, self._subscribed = self._subscribed, True
         if not served:
@@ -230,7 +238,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
         self.serve(downstream)
 
     def serve(self, downstream: CoreSubscriber[T]) -> None:
-        """Introduce this to its subscriber, and begin."""
+        """Hand this to its subscriber as the subscription, and begin."""
         self._negotiable = True
         try:
             downstream.on_subscribe(self)
@@ -298,7 +306,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
                 self.hub.part_unread(self)
 
     def _wake(self, downstream: CoreSubscriber[T]) -> None:
-        """Say that there is something to poll, or that this was all.
+        """Tell the subscriber that there is something to poll, or that the end has come.
 
         The end comes even if items wait: they can be polled after it (F33).
         """
@@ -336,7 +344,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
             self.taken(item)
 
     def _stop(self, downstream: CoreSubscriber[T]) -> None:
-        """Stop the delivery: after a cancel, a bad request, or an error that overtakes."""
+        """Stop the delivery: after a cancel, a bad request, or an error that overtakes items."""
         was_gone, self.gone = self.gone, True
         # First: a subscriber that polls takes what it finds, then looks at the end (F33).
         self.clear()
@@ -371,7 +379,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
             self._forget()
 
     def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
-        """End it: the subscriber has raised `error` in its on_next (§2.13)."""
+        """End this: the subscriber has raised `error` in its on_next (§2.13)."""
         was_gone = self.gone
         if is_fatal(error):
             leave(error, downstream, self)
@@ -437,7 +445,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
 
 @final
 class Part(Publisher[T], Generic[T]):
-    """A `Unicast` as users see it. When there is no reference to it, its items are dropped.
+    """A `Unicast` as users see it. When nothing refers to it any more, its items are dropped.
 
     Args:
         queue: the `Unicast`.

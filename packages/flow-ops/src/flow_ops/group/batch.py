@@ -1,4 +1,4 @@
-"""`batch`: lists of a number of items, or of those that come within a time."""
+"""`batch`: lists of a number of items, or of those that come within some time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 def batch(
     size: int | None = None, *, within: Seconds | None = None, clock: Clock | None = None
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists of `size` items, or of those that came within some seconds of the first of them.
+    """Lists of `size` items, or of the items within some seconds of the first one.
 
     >>> import flow_core as flow
     >>> list(flow.range(5).batch(2))
@@ -38,20 +38,20 @@ def batch(
     a size; the upstream pauses when a full list waits for demand. 128 lists that are not full may
     wait; one more fails the flow with `MissingBackpressureError`.
     Thread: that of the upstream for full lists, the clock's for others.
-    Fusion: with a time, ASYNC for the lists that wait, and it asks the upstream for none; without,
-    that of `buffer_with_count`, which it stands for.
+    Fusion: with a time, the lists that wait are given by ASYNC, and the upstream is not asked for
+    fusion; without a time, that of `buffer_with_count`, which does the work.
     Errors: those of the upstream come at once; items that were not sent are dropped.
 
     Args:
         size: items in a list, at most; None for any number.
-        within: how long after its first item a list is sent at the latest, in seconds; None for no
+        within: how long after its first item a list is sent, at the latest, in seconds; None for no
             limit.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 
     Raises:
-        TypeError: if neither `size` nor `within` is given, or one is of the wrong type; if `clock`
-            is not a clock.
+        TypeError: if neither `size` nor `within` is given, or one of them is of the wrong type; if
+            `clock` is not a clock.
         ValueError: if `size` is less than 1, or `within` not above 0 and finite.
     """
     if size is not None:

@@ -56,12 +56,12 @@ def buffer_with_time(
     >>> list(flow.range(3).buffer_with_time(60))
     [[0, 1, 2]]
 
-    The last one is sent when the upstream completes, if it has items. A period without items gives
+    The last list is sent when the upstream completes, if it has items. A period without items gives
     no list, unless `empty` asks for it.
 
     Demand: see `flow_ops.group.buffer`.
-    Thread: the clock's; the last ones come on that of the upstream.
-    Fusion: ASYNC, for the buffers that wait; it asks the upstream for none.
+    Thread: the clock's; the last lists come on that of the upstream.
+    Fusion: grants ASYNC, for the buffers that wait; the upstream is not asked for fusion.
     Errors: those of the upstream come at once; buffers that are open or wait for demand are
     dropped.
 
@@ -111,21 +111,21 @@ def buffer_with_time_or_count(
     clock: Clock | None = None,
     max_waiting: int = MAX_WAITING,
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists of `count` items, or of those that have come after a length of time.
+    """Lists of `count` items, or of those that have come when a length of time has passed.
 
     >>> import flow_core as flow
     >>> list(flow.range(5).buffer_with_time_or_count(60, 2))
     [[0, 1], [2, 3], [4]]
 
-    A new period begins with each buffer. The last one is sent when the upstream completes, if it
+    A new period begins with each buffer. The last list is sent when the upstream completes, if it
     has items. A period without items gives no list, unless `empty` asks for it. (`batch` suits most
     uses better: there, the time runs from the first item of a list.)
 
     Demand: see `flow_ops.group.buffer`; `max_size` is `count`, so that the upstream pauses when a
     full buffer waits.
     Thread: that of the upstream for full lists, the clock's for others.
-    Fusion: ASYNC, for the buffers that wait; it asks the upstream for none.
-    Errors: as `buffer_with_time`.
+    Fusion: grants ASYNC, for the buffers that wait; the upstream is not asked for fusion.
+    Errors: as with `buffer_with_time`.
 
     Args:
         period: how long from the beginning of a buffer to its end, in seconds.
@@ -173,12 +173,12 @@ def buffer_boundary(
     >>> list(flow.range(3).buffer_boundary(flow.never()))
     [[0, 1, 2]]
 
-    The last one is sent when the upstream or `boundary` completes, if it has items; then the flow
+    The last list is sent when the upstream or `boundary` completes, if it has items; then the flow
     completes.
 
     Demand: see `flow_ops.group.buffer`. `boundary` is subscribed before the upstream.
-    Thread: that of `boundary`; the last one comes on that of the flow that completes.
-    Fusion: ASYNC, for the buffers that wait; it asks for none.
+    Thread: that of `boundary`; the last list comes on that of the flow that completes.
+    Fusion: grants ASYNC, for the buffers that wait; no flow is asked for fusion.
     Errors: those of both flows come at once; buffers that are open or wait for demand are dropped.
 
     Args:
@@ -222,14 +222,14 @@ def buffer_toggle(
     >>> list(flow.range(3).buffer_toggle(flow.just(1, 2), lambda _: flow.never()))
     [[0, 1, 2], [0, 1, 2]]
 
-    Buffers may overlap; items that come when none is open are left out. Open buffers are sent when
-    the upstream completes, if they have items. When `openings` has completed and no buffer is open,
-    the flow completes.
+    Buffers may overlap; items that come when no buffer is open are left out. Open buffers are sent
+    when the upstream completes, if they have items. When `openings` has completed and no buffer is
+    open, the flow completes.
 
     Demand: see `flow_ops.group.buffer`. `openings` is subscribed before the upstream.
     Thread: those of the flows that end buffers; `closing_mapper` is called where openings come, one
-    call at a time. The last ones come on that of the upstream.
-    Fusion: ASYNC, for the buffers that wait; it asks for none.
+    call at a time. The last lists come on that of the upstream.
+    Fusion: grants ASYNC, for the buffers that wait; no flow is asked for fusion.
     Errors: those of all flows and of `closing_mapper` come at once; buffers that are open or wait
     for demand are dropped.
 
@@ -278,14 +278,14 @@ def buffer_when(
     >>> list(flow.range(3).buffer_when(flow.never))
     [[0, 1, 2]]
 
-    The first list begins at once, and each next one when one ends. They may be empty; the last one
-    is sent when the upstream completes, if it has items.
+    The first list begins at once, and each further list when the one before it ends. Lists may be
+    empty; the last one is sent when the upstream completes, if it has items.
 
     Demand: see `flow_ops.group.buffer`.
     Thread: those of the flows that end buffers, where `closing_supplier` is called, too; the last
-    one comes on that of the upstream.
-    Fusion: ASYNC, for the buffers that wait; it asks for none.
-    Errors: as `buffer_toggle`.
+    list comes on that of the upstream.
+    Fusion: grants ASYNC, for the buffers that wait; no flow is asked for fusion.
+    Errors: as with `buffer_toggle`.
 
     Args:
         closing_supplier: returns the flow that ends a buffer; called when the buffer begins.

@@ -74,23 +74,23 @@ def group_by(
     A group begins with the first item of its key. It has one subscriber, which may come late; a
     second one gets `ProtocolViolationError`. All groups end when the upstream does. When a group is
     cancelled, the next item of its key opens a new group. When the flow of groups is cancelled, the
-    groups that have a subscriber run on, and the upstream is cancelled when the last of these is.
-    Items of other keys are dropped, and so are items that wait in groups without a subscriber:
-    subscribers that come later get `ProtocolViolationError`.
+    groups that have a subscriber run on, and the upstream is cancelled when the last of these is
+    cancelled. Items of other keys are dropped, and so are items that wait in groups without a
+    subscriber: subscribers that come later get `ProtocolViolationError`.
 
     When there is no reference to a group any more, its items are dropped. When there are references
     to groups that are not read, these groups hold all of the prefetch, and nothing has moved for a
     second, the flow fails with `MissingBackpressureError`.
 
-    Demand: exact, for groups and for the items of each. `prefetch` items are requested. Each one
-    that its group's subscriber has consumed (or that was dropped) is requested again, 75 % of the
-    prefetch at a time if enough are to come. Groups and their items wait for demand: at most
-    `prefetch` items altogether. So read all groups at the same time, with ``flat_map(…,
+    Demand: exact, for groups and for the items of each. `prefetch` items are requested. For each
+    item that its group's subscriber has consumed (or that was dropped), another one is requested,
+    75 % of the prefetch at a time if enough are to come. Groups and their items wait for demand: at
+    most `prefetch` items altogether. So read all groups at the same time, with ``flat_map(…,
     concurrency=max_groups)``: with ``concat_map``, a first group that does not end keeps the others
     waiting.
     Thread: that of the upstream; an item that waited comes on the thread that requests it.
     Fusion: the flow of groups and each group grant ASYNC, even to a subscriber that polls on
-    another thread. It asks the upstream for none.
+    another thread. The upstream is not asked for fusion.
     Errors: those of the upstream, of `key` and of `value` end all groups and then the flow of
     groups. One group too many is an error, too: `MissingBackpressureError`.
 
@@ -99,10 +99,10 @@ def group_by(
         value: returns the item of a group for an item; the item itself by default.
         max_groups: how many groups may be open at a time: groups that have begun and were not
             cancelled, even if they were dropped. Give the same number to the ``flat_map`` that runs
-            them.
+            the groups.
         prefetch: items to request ahead, and the most that wait in all groups together.
         delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
-            overtake them, and they are dropped.
+            overtake these, which are dropped.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` gives None.
@@ -138,7 +138,7 @@ def checked(  # noqa: PLR0917 - they are those of the operators, in their order
     prefetch: int,
     delay_error: bool,
 ) -> str:
-    """Check these arguments; return their description for messages, without the key."""
+    """Check the arguments; return their description for messages, without the key."""
     if not callable(key):
         raise TypeError(f"{name}() takes a function from an item to its key, not {key!r}")
     if value is not None and not callable(value):
@@ -216,7 +216,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         return self.groups.values()
 
     def begin(self, key: K) -> Group[V]:
-        """Begin a group. With the permit."""
+        """Begin a group. Call this with the permit."""
         return Group(self, key, self._overtakes)
 
     @override
@@ -256,7 +256,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         return True
 
     def group_left(self, group: Group[V]) -> None:
-        """Note that a group was cancelled. With the permit."""
+        """Note that a group was cancelled. Call this with the permit."""
         self.unsubscribed.pop(group, None)
         key: Any = group.key  # a K: its own
         if self.groups.get(key) is group:

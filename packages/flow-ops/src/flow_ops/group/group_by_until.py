@@ -67,11 +67,12 @@ def group_by_until(
     >>> list(pairs.flat_map(lambda group: group.to_list()))
     [['to', 'be'], ['or', 'to'], ['not'], ['be']]
 
-    It is like `group_by`, but a group also ends when the flow that `until` returns for it gives an
-    item or completes. The next item of its key opens a new group. `until` gets a flow with the key
-    and the items as they come, which it may use or not: ``lambda group: group.debounce(5)`` ends a
-    group when no item of its key has come for five seconds, ``lambda group: flow.timer(60)`` after
-    a minute. That flow only watches the group: it does not see items that it does not request.
+    This is like `group_by`, but a group also ends when the flow that `until` returns for it gives
+    an item or completes. The next item of its key opens a new group. `until` gets a flow with the
+    key and the items as they come, which it may use or not: ``lambda group: group.debounce(5)``
+    ends a group when no item of its key has come for five seconds, ``lambda group: flow.timer(60)``
+    after a minute. That flow only watches the group: it does not see items that it does not
+    request.
 
     When there is no reference to a group any more, its items are dropped. When there are references
     to groups that are not read, these groups hold all of the prefetch, and nothing has moved for a
@@ -89,7 +90,7 @@ def group_by_until(
         max_groups: how many groups may be open at a time.
         prefetch: items to request ahead, and the most that wait in all groups together.
         delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
-            overtake them, and they are dropped.
+            overtake these, which are dropped.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` gives None.
@@ -147,7 +148,7 @@ class WatchedGroup(Group[V]):
             emitter.next(item)
 
     def closed(self) -> None:
-        """Stop watching: it has ended."""
+        """Stop watching: the group has ended."""
         self._watching.clear()
 
 

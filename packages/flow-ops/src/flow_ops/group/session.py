@@ -37,7 +37,7 @@ def session_window(
     [3, 2]
 
     No window is empty. With a `limit`, a window ends that long after its first item at the latest;
-    the next item begins another one. When the subscriber of a window cancels, the other items of
+    the next item begins another window. When the subscriber of a window cancels, the other items of
     the session are dropped.
 
     When there is no reference to a window any more, its items are dropped. When there are
@@ -46,13 +46,13 @@ def session_window(
 
     Demand: see `flow_ops.group.window`: 128 items are requested ahead, and 128 windows may wait for
     demand.
-    Thread: that of the upstream for items; windows begin there, and end on the clock's.
-    Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
-    Errors: as `window_with_time`.
+    Thread: that of the upstream for items; windows begin on that thread, and end on the clock's.
+    Fusion: the flow of windows and each window grant ASYNC; the upstream is not asked for fusion.
+    Errors: as with `window_with_time`.
 
     Args:
-        gap: how long no item comes before a window ends, in seconds.
-        limit: how long a window takes at most, in seconds; None for any length of time.
+        gap: how long, in seconds, no item must come for a window to end.
+        limit: how long a window lasts at most, in seconds; None for any length of time.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 
@@ -84,24 +84,24 @@ def session_window(
 def session_buffer(
     gap: Seconds, *, limit: Seconds | None = None, clock: Clock | None = None
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists of items that come with less than `gap` seconds between one and the next.
+    """Lists of items that come with less than `gap` seconds between two neighbours.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).session_buffer(60))
     [[0, 1, 2]]
 
     No list is empty. With a `limit`, a list is sent that long after its first item at the latest,
-    and one of 65,536 items is sent at once.
+    and a list of 65,536 items is sent at once.
 
     Demand: exact; 65,536 items are requested of the upstream ahead, and 128 lists may wait for
     demand: one more fails the flow with `MissingBackpressureError`.
-    Thread: the clock's; the last one comes on that of the upstream.
-    Fusion: ASYNC, for the lists that wait; it asks the upstream for none.
+    Thread: the clock's; the last list comes on that of the upstream.
+    Fusion: grants ASYNC, for the lists that wait; the upstream is not asked for fusion.
     Errors: those of the upstream come at once; items that were not sent are dropped.
 
     Args:
-        gap: how long no item comes before a list is sent, in seconds.
-        limit: how long a list takes at most, in seconds; None for any length of time.
+        gap: how long, in seconds, no item must come for a list to be sent.
+        limit: how long a list is filled at most, in seconds; None for any length of time.
         clock: the clock of the operator; None for that of the loop that runs the flow, or else of
             the process.
 

@@ -3,15 +3,16 @@
 All of them have this in common. A window is a flow for one subscriber, which may come late; a
 second one gets `ProtocolViolationError`. When a window is cancelled, its further items are dropped.
 When the flow of windows is cancelled, windows that have a subscriber run on to their end, and the
-upstream is cancelled when no such window is open; items that wait in windows without a subscriber
-are dropped.
+upstream is cancelled when no window with a subscriber is open; items that wait in windows without a
+subscriber are dropped.
 
-Demand is exact, for windows and for the items of each. `prefetch` items are requested; each one
-that the subscribers of all its windows have consumed (or dropped, by a cancel) is requested again.
-So at most `prefetch` items wait. Flows that begin or end windows are asked for one item at a time.
+Demand is exact, for windows and for the items of each. `prefetch` items are requested; for each
+item that the subscribers of all its windows have consumed (or dropped, by a cancel), another one is
+requested. So at most `prefetch` items wait. Flows that begin or end windows are asked for one item
+at a time.
 
-When there is no reference to a window any more, it runs on and its items are dropped. `Standstill`
-says when a flow fails because its windows are kept and not read.
+When there is no reference to a window any more, the window runs on, and its items are dropped.
+`Standstill` says when a flow fails because its windows are kept and not read.
 """
 
 from __future__ import annotations
@@ -70,14 +71,14 @@ def window_with_count(
 
     Demand: see `flow_ops.group.window`. Windows wait for demand, and their items with them.
     Thread: that of the upstream; an item that waited comes on the thread that requests it.
-    Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
+    Fusion: the flow of windows and each window grant ASYNC; the upstream is not asked for fusion.
     Errors: those of the upstream end the open windows, after the items that wait, and the flow of
     windows at once: windows that wait for demand are dropped.
 
     Args:
         count: items in a window.
-        skip: items from one window's first to the next one's: fewer than `count` make windows
-            overlap, more leave items out; `count` by default.
+        skip: how many items from the first item of a window to that of the next window: fewer than
+            `count` make windows overlap, more leave items out; `count` by default.
         prefetch: items to request ahead, and the most that wait in all windows together.
 
     Raises:
@@ -119,7 +120,7 @@ def window_with_time(
     Demand: see `flow_ops.group.window`. Time does not wait for demand; up to `max_waiting` windows
     do.
     Thread: that of the upstream for items; windows begin and end on the clock's.
-    Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
+    Fusion: the flow of windows and each window grant ASYNC; the upstream is not asked for fusion.
     Errors: those of the upstream end the open windows, after the items that wait, and the flow of
     windows at once: windows that wait for demand are dropped. `MissingBackpressureError` if a
     window begins while `max_waiting` windows wait for demand.
@@ -176,8 +177,8 @@ def window_with_time_or_count(
     >>> list(pairs.concat_map(lambda window: window.to_list()))
     [[0, 1], [2]]
 
-    The next one begins when one ends, and with it a new period. A window that was cancelled gets no
-    items, and ends when its time has passed.
+    The next window begins when one ends, and a new period begins with it. A window that was
+    cancelled gets no items, and ends when its time has passed.
 
     When there is no reference to a window any more, its items are dropped. When there are
     references to windows that are not read, these windows hold all of the prefetch, and nothing has
@@ -185,9 +186,9 @@ def window_with_time_or_count(
 
     Demand: see `flow_ops.group.window`. Full windows wait for demand, with their items. Time does
     not wait: when a window's time has passed, at most `max_waiting` windows may wait.
-    Thread: that of the upstream for items; windows begin and end there and on the clock's.
-    Fusion: the flow of windows and each window grant ASYNC; it asks the upstream for none.
-    Errors: as `window_with_time`.
+    Thread: that of the upstream for items; windows begin and end on that thread and on the clock's.
+    Fusion: the flow of windows and each window grant ASYNC; the upstream is not asked for fusion.
+    Errors: as with `window_with_time`.
 
     Args:
         period: how long from the beginning of a window to its end, in seconds.
@@ -237,7 +238,7 @@ def window_boundary(
     >>> list(whole.concat_map(lambda window: window.to_list()))
     [[0, 1, 2]]
 
-    When `boundary` completes, so do the last window and the flow of windows.
+    When `boundary` completes, the last window and the flow of windows complete, too.
 
     When there is no reference to a window any more, its items are dropped. When there are
     references to windows that are not read, these windows hold all of the prefetch, and nothing has
@@ -246,7 +247,7 @@ def window_boundary(
     Demand: see `flow_ops.group.window`. A boundary does not wait for demand; up to `max_waiting`
     windows do. `boundary` is subscribed before the upstream.
     Thread: that of the upstream for items; windows begin and end on that of `boundary`.
-    Fusion: the flow of windows and each window grant ASYNC; it asks for none.
+    Fusion: the flow of windows and each window grant ASYNC; no flow is asked for fusion.
     Errors: those of both flows end the open window, after the items that wait, and the flow of
     windows at once: windows that wait for demand are dropped. `MissingBackpressureError` if a
     window begins while `max_waiting` windows wait for demand.
@@ -294,7 +295,7 @@ def window_toggle(
     >>> seen
     [[0, 1, 2], [0, 1, 2]]
 
-    Windows may overlap; items that come when none is open are left out. When `openings` has
+    Windows may overlap; items that come when no window is open are left out. When `openings` has
     completed and no window is open, the flow of windows completes.
 
     When there is no reference to a window any more, its items are dropped. When there are
@@ -305,7 +306,7 @@ def window_toggle(
     windows do. `openings` is subscribed before the upstream.
     Thread: that of the upstream for items; windows begin and end on those of the other flows, where
     `closing_mapper` is called, too: one call at a time.
-    Fusion: the flow of windows and each window grant ASYNC; it asks for none.
+    Fusion: the flow of windows and each window grant ASYNC; no flow is asked for fusion.
     Errors: those of all flows and of `closing_mapper` end the open windows, after the items that
     wait, and the flow of windows at once: windows that wait for demand are dropped.
     `MissingBackpressureError` if a window begins while `max_waiting` windows wait for demand.
@@ -356,18 +357,18 @@ def window_when(
     >>> list(whole.concat_map(lambda window: window.to_list()))
     [[0, 1, 2]]
 
-    The first one begins at once, and the next one when one ends.
+    The first window begins at once, and each further window when the one before it ends.
 
     When there is no reference to a window any more, its items are dropped. When there are
     references to windows that are not read, these windows hold all of the prefetch, and nothing has
     moved for a second, the flow fails with `MissingBackpressureError`.
 
-    Demand: see `flow_ops.group.window`. These flows do not wait for demand; up to `max_waiting`
-    windows do.
+    Demand: see `flow_ops.group.window`. The flows that end windows do not wait for demand; up to
+    `max_waiting` windows do.
     Thread: that of the upstream for items; windows begin and end on those of the flows that end
     them, where `closing_supplier` is called, too.
-    Fusion: the flow of windows and each window grant ASYNC; it asks for none.
-    Errors: as `window_toggle`.
+    Fusion: the flow of windows and each window grant ASYNC; no flow is asked for fusion.
+    Errors: as with `window_toggle`.
 
     Args:
         closing_supplier: returns the flow that ends a window; called when the window begins.

@@ -1,4 +1,4 @@
-"""The background reader of a job: it frees slots for other jobs, and reports if its job gets none."""
+"""The background reader of a job: it frees slots that others need, and reports if it gets none."""
 
 from __future__ import annotations
 

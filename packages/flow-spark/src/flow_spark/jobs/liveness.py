@@ -1,4 +1,4 @@
-"""The JVM that feeds a task's Python worker: whether it is alive, and whether it reads errors
+"""The JVM that feeds a task's Python worker: whether it is alive, and whether it reads errors.
 
 Arrow takes the end of a stream for the end of the data, so a worker whose executor was killed
 believes that its input is complete. For a stage that gives its result at the end (a count, a sum)

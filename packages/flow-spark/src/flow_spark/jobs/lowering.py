@@ -119,7 +119,7 @@ def _hears_of_ends(template: Template) -> bool:
 
 
 def refuse_behind(stages: tuple[_AnyStage, ...], what: str, ways_out: str) -> None:
-    """Refuse an operator that depends on the order of the results of `stages`, unless they have one.
+    """Refuse an operator that depends on the order of the results of `stages`, unless there is one.
 
     Args:
         stages: the stages after the source, without an order.

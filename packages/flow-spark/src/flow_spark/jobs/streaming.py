@@ -1,4 +1,4 @@
-"""A streaming query whose micro-batches are consumed in this process, each before the next one begins."""
+"""A streaming query whose micro-batches are consumed in this process, each before the next one."""
 
 from __future__ import annotations
 
