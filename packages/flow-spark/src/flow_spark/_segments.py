@@ -60,9 +60,9 @@ class Segment:
     """Some items in a row, in one file.
 
     Attributes:
-        number: its number, from 0.
-        first: how many items come before it.
-        rows: how many items it holds.
+        number: the number of the segment, from 0.
+        first: how many items come before the segment.
+        rows: how many items the segment holds.
     """
 
     number: int
@@ -81,8 +81,8 @@ class SpoolPosition:
     """A position between two segments.
 
     Attributes:
-        segment: the number of the next one.
-        items: how many items come before it.
+        segment: the number of the next segment.
+        items: how many items come before the position.
     """
 
     segment: int = 0
@@ -289,7 +289,7 @@ class Segments:
             at: the result of `end`.
 
         Returns:
-            The end after the new segment.
+            The position after the new segment.
         """
         rows = sum(batch.num_rows for batch in batches)
         segment = Segment(at.segment, at.items, rows)

@@ -92,8 +92,8 @@ class RemoteError(FlowError, RuntimeError):
 
     Attributes:
         type_name: the qualified name of the original class.
-        message: the text of the original.
-        traceback_text: its traceback, as printed on the executor.
+        message: the text of the original exception.
+        traceback_text: the traceback of the original exception, as printed on the executor.
     """
 
     def __init__(self, type_name: str, message: str, traceback_text: str) -> None:

@@ -106,7 +106,7 @@ class ConnectableBase(Connectable[T], Generic[T]):
         This may be called by several threads, or several times, for the same connection.
 
         Returns:
-            A function that disposes of it.
+            A function that disposes of the connection.
         """
         return connection.dispose
 

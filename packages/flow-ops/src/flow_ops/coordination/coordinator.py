@@ -358,7 +358,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         """Send `item`. Call this with the permit, and only if there is demand.
 
         Returns:
-            Whether it uses up demand; if not, another item is wanted.
+            Whether the item uses up demand; if not, another item is wanted.
 
         Raises:
             NoneItemError: if `item` is None.
@@ -569,7 +569,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         """Take the subscription of an input.
 
         Returns:
-            What to request of it; -1 if it has to be cancelled.
+            What to request of the input; -1 if the subscription has to be cancelled.
         """
         with self._lock:
             if self.over or one.done or one.upstream is not None or one not in self._inputs:

@@ -268,7 +268,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         """Take the subscription of the current inner flow, and return the demand for it.
 
         Returns:
-            What to request of it; -1 to cancel it, since its turn has passed.
+            What to request of the inner flow; -1 to cancel it, since its turn has passed.
         """
         with self._lock:
             if self._inner is not inner or inner.upstream is not None or self.gate.cancelled:

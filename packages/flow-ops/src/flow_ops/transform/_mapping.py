@@ -229,7 +229,7 @@ class Mapping(Coordinator[R], Generic[T, R]):
         """Run an inner flow. The upstream's thread calls this, without the permit.
 
         Returns:
-            True if its slot is free again; if not, `slots.freed` counts it when it is.
+            True if the slot is free again; if not, `slots.freed` counts it once it is.
         """
 
     @abstractmethod
@@ -239,7 +239,7 @@ class Mapping(Coordinator[R], Generic[T, R]):
         The upstream's thread calls this, without the permit.
 
         Returns:
-            True if its slot is free again; if not, it is when the item was sent.
+            True if the slot is free again; if not, it is free once the item was sent.
         """
 
     # -- running

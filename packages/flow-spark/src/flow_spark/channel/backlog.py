@@ -39,7 +39,7 @@ class Batch:
     """Some items of one partition, still encoded.
 
     Attributes:
-        partition: their partition; within it, batches come in order.
+        partition: the partition of the items; within it, batches come in order.
         rows: how many items there are.
         kind: the encoding of `payload`.
         payload: the encoded items.

@@ -33,9 +33,9 @@ class Client:
     """The process whose flow the tasks run, as the tasks know it.
 
     Attributes:
-        target: where it listens.
-        hosts: the hosts from which tasks have reached it, each as `_this_host` gives it. Others
-            may not reach it, so that a missing answer means nothing.
+        target: where the client listens.
+        hosts: the hosts from which tasks have reached the client, each as `_this_host` gives it.
+            Other hosts may not reach it: then a missing answer means nothing.
     """
 
     target: Target

@@ -63,13 +63,14 @@ class Statistics:
 
     Attributes:
         asked: how often a batch was requested.
-        connections: tasks that are connected and known.
-        partial: batches of which some bytes have been read; never more than the capacity.
-        batches: batches that have been read.
-        rows: items in these.
-        waiting: bytes of batches that were read and not requested yet.
-        fenced: attempts that a later one has replaced, or that came too late.
-        rejected: connections that could not prove that they belong to the query.
+        connections: the number of tasks that are connected and known.
+        partial: the number of batches of which some bytes have been read; never more than the
+            capacity.
+        batches: the number of batches that have been read.
+        rows: the number of items in these batches.
+        waiting: the number of bytes of batches that were read and not requested yet.
+        fenced: the number of attempts that a later one has replaced, or that came too late.
+        rejected: the number of connections that could not prove that they belong to the query.
     """
 
     asked: int

@@ -53,7 +53,7 @@ class Guest:
 
     Attributes:
         sock: the connection; it does not block.
-        number: the partition it is about.
+        number: the number of the partition that the connection is about.
         task: the task attempt, or the micro-batch.
     """
 
@@ -91,8 +91,8 @@ class Reception(Generic[T]):
     Attributes:
         port: the port.
         target: proves that a connection belongs to the query; set it before waiting.
-        guests: the connections that have proved it and that the owner has not yet taken.
-        rejected: how many could not prove it.
+        guests: the connections that have proved that and that the owner has not yet taken.
+        rejected: how many connections could not prove that.
     """
 
     __slots__ = (

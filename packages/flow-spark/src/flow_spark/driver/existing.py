@@ -72,7 +72,8 @@ def differing(what: str, spark: SparkSession) -> list[str]:
         spark: the session of the executors.
 
     Returns:
-        The packages that are missing there, or have other versions than here, in words.
+        The packages that are missing on the executor, or have other versions than in this process,
+            in words.
 
     Raises:
         SessionConflictError: if the executors cannot run functions of this process.

@@ -41,8 +41,8 @@ class Java:
     Attributes:
         home: the folder that holds ``bin/java``.
         version: the feature release, such as 17 or 21.
-        has_vector: whether it contains the module that Spark's launcher always asks for.
-        origin: where it was found, for messages.
+        has_vector: whether the runtime contains the module that Spark's launcher always asks for.
+        origin: where the runtime was found, for messages.
     """
 
     home: Path

@@ -62,9 +62,9 @@ class Objects:
     """Describes the objects that are the values of a field.
 
     Attributes:
-        name: their name, for messages.
-        held: Spark's form of them, if that has to be converted itself.
-        load: makes an object of Spark's form.
+        name: the name of these objects, for messages.
+        held: the form in which Spark holds them, if that has to be converted, too.
+        load: makes an object from Spark's form.
         dump: takes an object apart.
         fits: returns whether an object fits an annotation, as far as is known.
     """

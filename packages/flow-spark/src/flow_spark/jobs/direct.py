@@ -46,7 +46,7 @@ class Direct:
     """A result that Spark gives without a task of Python.
 
     Attributes:
-        ask: asks for it, and waits for the answer.
+        ask: asks Spark for the result, and waits for the answer.
         items: makes items of the answer.
     """
 

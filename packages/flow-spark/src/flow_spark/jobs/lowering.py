@@ -36,12 +36,12 @@ class Split:
     """The stages between two boundaries, by where they are executed.
 
     Attributes:
-        remote: in each partition.
-        local: in one place, over the items of all partitions.
-        turn: the user's stage that needs them all; None if there is none.
-        combine: how many of the first of `local` combine the results of the partitions.
+        remote: the stages that run in each partition.
+        local: the stages that run in one place, over the items of all partitions.
+        turn: the user's stage that needs all items; None if there is none.
+        combine: how many stages at the beginning of `local` combine the results of the partitions.
         by: if given, the results of `remote` may be brought together by this key, and the first
-            `combine` of `local` may then run in each partition.
+            `combine` stages of `local` may then run in each partition.
     """
 
     remote: tuple[_AnyStage, ...]

@@ -27,9 +27,9 @@ class JobStatus:
     Attributes:
         name: the name of the job in Spark's tools, from the sink or the stages of its flow.
         tasks_done: how many tasks have succeeded.
-        tasks: how many there are so far.
+        tasks: how many tasks there are so far.
         stages_done: how many of Spark's stages have ended.
-        stages: how many there are so far.
+        stages: how many stages there are so far.
     """
 
     name: str

@@ -62,7 +62,7 @@ class ShuffleTask:
     Attributes:
         reader: the pickled `Reader`.
         program: the pickled `RemoteProgram`, and the function that returns the key of an item.
-        buckets: for each of them, the integer by which Spark puts it in a separate partition.
+        buckets: for each bucket, the integer by which Spark puts it in a separate partition.
         client: the process of the flow; see `held`.
     """
 

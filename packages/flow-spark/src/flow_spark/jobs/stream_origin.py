@@ -165,7 +165,7 @@ class BatchItems:
     """The items of a micro-batch, one by one, and once. A cancel within it raises an error.
 
     Attributes:
-        count: how many were requested.
+        count: how many rows were requested.
     """
 
     __slots__ = ("_delivery", "_items", "count")

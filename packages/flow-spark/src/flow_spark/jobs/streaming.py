@@ -63,7 +63,7 @@ class StreamSettings:
 
     Attributes:
         name: the name of the query, in Spark's tools and in its checkpoint.
-        checkpoint: where Spark keeps its position; None takes a temporary folder.
+        checkpoint: where Spark keeps the position of the query; None for a temporary folder.
         trigger: the argument of `DataStreamWriter.trigger`.
         output_mode: the argument of `DataStreamWriter.outputMode`.
         stages: the names of stages that ran on the rows of the source already.
@@ -86,11 +86,11 @@ class BatchTask:
     """The function for each micro-batch: it runs the stages, and waits for the consumer.
 
     Attributes:
-        reader: the pickled reader of its rows.
-        program: the pickled stages; None takes the rows as they are.
+        reader: the pickled reader of the rows.
+        program: the pickled stages; None for the rows as they are.
         target: where the subscriber's driver listens.
         prepare: called with the rows and the number of the micro-batch when it is requested;
-            returns the rows to hand over; None hands over those of the micro-batch.
+            returns the rows to hand over. None to hand over those of the micro-batch.
         client: the process of the flow; None if the query is in its own process.
         name: the name of the query.
     """
@@ -177,9 +177,10 @@ class Delivery:
     """One micro-batch on its way to the subscriber. Its job starts when this is iterated over.
 
     Attributes:
-        batch_id: its number; a replayed one has the same.
+        batch_id: the number of the micro-batch; if Spark gives it again, it has the same number.
         cut: returns whether the flow was cancelled, so that the items may end too early.
-        in_use: whether an action is handling it: a query that is stopped waits for its end.
+        in_use: whether an action is handling the micro-batch: a query that is stopped waits for its
+            end.
     """
 
     __slots__ = ("_decode", "_line", "_receiver", "batch_id", "cut", "in_use")

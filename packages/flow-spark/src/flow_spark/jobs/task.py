@@ -99,8 +99,8 @@ class ChunkReader(Reader):
     """Reads items that were pickled by the driver or by another task.
 
     Attributes:
-        needs: objects that have to be unpickled before the items can be: their classes, if a worker
-            could not import them.
+        needs: objects that have to be unpickled before the items can be unpickled: the classes of
+            the items, if a worker could not import them.
     """
 
     needs: tuple[object, ...] = ()
@@ -212,10 +212,11 @@ class PushTask:
 
     Attributes:
         reader: the pickled `Reader`.
-        program: the pickled `RemoteProgram`; None sends the rows as they are.
+        program: the pickled `RemoteProgram`; None to send the rows as they are.
         target: where the driver listens.
-        branch: the united DataFrame that it reads.
-        branches: how many there are. Spark may read a partition of each in one task.
+        branch: the number of the united DataFrame whose rows the task reads.
+        branches: how many united DataFrames there are. Spark may read a partition of each in one
+            task.
     """
 
     reader: bytes
@@ -268,9 +269,9 @@ class LoweredTask:
 
     Attributes:
         reader: the pickled `Reader`.
-        program: the pickled `RemoteProgram`; None leaves items as they are.
+        program: the pickled `RemoteProgram`; None to leave items as they are.
         schema: the pickled `ItemSchema` of the columns that items become; None for pickled chunks.
-        tells: whether a row at the end of the chunks says that this has run; see `LastReader`.
+        tells: whether a row at the end of the chunks says that this task has run; see `LastReader`.
         client: the process of the flow; see `held`.
     """
 

@@ -51,8 +51,10 @@ class WriteSubscriber(CoreSubscriber[Any]):
     Fusion: none.
 
     Attributes:
-        done: resolved with the number of items when all are written; fails with the publisher's
-            error, or with an error from here. It cannot be cancelled: see `cancel`.
+        done: gets the number of items as its result when all are written. It fails with the
+            publisher's error, or with one that happens while the items are converted, spooled or
+            written; with CancelledError after `cancel`. The future itself cannot be cancelled: call
+            `cancel`.
 
     Args:
         session: the session.

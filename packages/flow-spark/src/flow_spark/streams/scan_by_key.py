@@ -199,12 +199,12 @@ class KeyStates:
     """The handling of the items of a bucket: the few keys with the same hash.
 
     Attributes:
-        key: as in `scan_by_key`, like the others.
-        accumulate: the same.
-        seed: pickled.
-        timeout_ms: milliseconds.
-        on_timeout: the same.
-        order_by: the same.
+        key: as in `scan_by_key`.
+        accumulate: as in `scan_by_key`.
+        seed: the pickled seed.
+        timeout_ms: the timeout in milliseconds.
+        on_timeout: as in `scan_by_key`.
+        order_by: as in `scan_by_key`.
     """
 
     # Any: keys, states and items of any type
