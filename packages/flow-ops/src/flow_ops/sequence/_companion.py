@@ -28,7 +28,7 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
     Args:
         source: the flow to run.
         handler: makes the companion from the flow of the values given to `ask`.
-        handler: makes the companion from the flow of the values given to `ask`.
+        downstream: gets the signals.
         label: the operator and its place, for messages.
     """
 

@@ -21,7 +21,7 @@ def to_arrow(*, limit: int | None = LIMIT, schema: object = None) -> Operator[An
     >>> flow.range(3).to_arrow(schema="n bigint").num_rows  # doctest: +SKIP
     3
 
-    Demand: at most one item more than `limit` is requested. Thread: the calling one, as for
+    Demand: bounded, for at most one item more than `limit`. Thread: the calling one, as for
     `write`.
 
     Args:
