@@ -39,10 +39,10 @@ W = TypeVar("W", bound=Work)
 class Slots(Coordinator[R], Generic[T, R, W]):
     """Takes items, and sends the results for them. A subclass does the work.
 
-    At most `plan.concurrency` items are worked on. Together with the items whose results wait, they
-    are not more than that, either; but as far as items are requested, they may be up to
-    `plan.prefetch`. So a slow first item does not hold the others up, and no more work than that
-    begins without demand.
+    At most `plan.concurrency` items are worked on at a time. These and the results that wait are
+    together at most `plan.concurrency` too, unless more items are requested: then they may be up
+    to `plan.prefetch`. So a slow first item does not hold up the others, and little work begins
+    without demand.
 
     Args:
         source: the upstream.
