@@ -70,10 +70,41 @@ class Derived(NamedTuple):
         return self.many[0]
 
 
+class Indexed(NamedTuple):
+    number: int
+    text: str
+    half: float
+    many: list[int]
+
+    def __getitem__(self, index: Any) -> Any:
+        return len(self.text)
+
+
+@dataclass
+class Watched(Open):
+    def __getattribute__(self, name: str) -> Any:
+        return object.__getattribute__(self, "text")
+
+
+@dataclass
+class Closing(Open):
+    def __del__(self) -> None:
+        assert self.text
+
+
+@dataclass
+class Valued(Open):
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, f"{value}")
+
+
 class Overridden(Row):
     @property
     def number(self) -> int:  # type: ignore[override]  # what is tried
         return len(self.text)
+
+
+CODED = (Checked, Overridden, Indexed, Watched, Closing, Valued)
 
 
 def read(change: Callable[[Flow[Any]], Flow[Any]], as_: object = None) -> set[str]:
@@ -129,7 +160,7 @@ def test_fields_of_records_are_read_by_name(as_: type[Any]) -> None:
     }
 
 
-@pytest.mark.parametrize("as_", [Checked, Overridden, dict, type("Odd", (Open,), {})])
+@pytest.mark.parametrize("as_", [*CODED, dict, type("Odd", (Open,), {})])
 def test_all_columns_are_read_for_a_class_with_code_of_the_user(as_: type[Any]) -> None:
     with pytest.raises(GivenUpError, match="may read all columns"):
         read(lambda rows: rows.map(lambda t: t.text), as_)

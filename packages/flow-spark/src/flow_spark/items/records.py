@@ -55,21 +55,23 @@ def maker_in_c(
 
 def runs_no_code(cls: type[Any]) -> bool:
     """Return whether no code of a user runs when a record is made, read from, and dropped."""
-    if hasattr(cls, "__del__") or hasattr(cls, "__getattr__"):
+    if any(hasattr(cls, name) for name in ("__del__", "__getattr__")):
         return False
     if is_namedtuple(cls):
         fields = [cls.__dict__.get(name) for name in cls._fields]
-        return _is_generated_namedtuple(cls) and all(type(field) is _NAMED for field in fields)
+        plain = not {"__getattribute__", "__getitem__"} & cls.__dict__.keys()
+        return (
+            plain
+            and _is_generated_namedtuple(cls)
+            and all(type(field) is _NAMED for field in fields)
+        )
     names = [field.name for field in dataclasses.fields(cls)] if _is_generated(cls) else []
+    own = {name for base in cls.__mro__[:-1] for name in base.__dict__}
     return (
         bool(names)
-        and _attribute_access(cls) is _attribute_access(object)
+        and "__getattribute__" not in own
         and not any(_is_descriptor(getattr(cls, name, None)) for name in names)
     )
-
-
-def _attribute_access(cls: Any) -> object:  # Any: a class
-    return cls.__getattribute__
 
 
 def _is_descriptor(found: object) -> bool:
