@@ -217,14 +217,16 @@ class _SparkStore:
 
 @final
 class Spool:
-    """Takes batches, and gives them to Spark as one DataFrame; a few are kept, more go to files.
+    """Takes batches, and gives them to Spark as one DataFrame: from memory, or through files.
 
     Args:
         session: the session of the DataFrame.
         columns: the columns of the batches.
-        inside: a folder for the files, which the cluster also reaches; None to use a temporary one,
-            if the executors are on this machine and see it.
-        way_out: the advice to the user if there is no such folder.
+        inside: a folder, or a URL such as ``hdfs://…``, for the files, which the cluster can read.
+            None: a temporary folder, if the executors are certain to see the files of this machine;
+            otherwise only what fits into memory is accepted.
+        way_out: advice to the user, in the `SpoolError` that is raised if files are needed and
+            there is no place for them.
     """
 
     __slots__ = (

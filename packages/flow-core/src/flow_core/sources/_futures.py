@@ -59,11 +59,11 @@ _WAITING: Final = "__flow_waiting__"
 
 @final
 class _Waiting:
-    """The callbacks that wait for a `concurrent.futures` future, from which none can be removed.
+    """The callbacks that wait for a future, which can be removed again.
 
-    So the future itself gets a single callback for all of them. No callback is forgotten: it is
-    added before the future is checked, and when the future is done, its single callback calls all
-    that were added.
+    A `concurrent.futures` future cannot remove a callback, so it gets a single one, which calls all
+    of these. None is forgotten: a callback is added before the future is checked, and a future that
+    is done later calls all that were added.
     """
 
     __slots__ = ("_waiting",)

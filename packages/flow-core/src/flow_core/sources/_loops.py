@@ -34,10 +34,11 @@ def in_loop(
     Args:
         loop: the event loop; None if any thread will do.
         action: the function to run.
-        lost: called if the loop is closed before it has run the action.
+        lost: called, in another thread, if the loop is closed after it has accepted the action and
+            before it has run it.
 
     Returns:
-        False if the loop is closed: nothing runs there any more.
+        False if the loop is closed already: then neither function is called.
     """
     if loop is None or loop is running_loop():
         action()

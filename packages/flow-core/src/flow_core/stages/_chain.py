@@ -94,7 +94,7 @@ class StageChain(Generic[T_co]):
 
     @property
     def _stage(self) -> _AnyStage | None:
-        """Return the last stage, made for this call; None if there is no stage."""
+        """Return a new `Stage` for the last stage; None if there is no stage."""
         if self._args is None:
             return None
         template = self._placed().templates[0]

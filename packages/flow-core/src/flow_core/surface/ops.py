@@ -126,8 +126,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             size: items in a list, at most; None for any number.
             within: how long after its first item a list is sent, at the latest, in seconds; None for no
                 limit.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if neither `size` nor `within` is given, or one of them is of the wrong type; if
@@ -290,8 +290,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             shift: how long from the beginning of one buffer to that of the next, in seconds: less than
                 `period` makes buffers overlap, more leaves items out; `period` by default.
             empty: whether there are lists without items, too.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
             max_size: items to request ahead, and the most that are kept.
             max_waiting: how many buffers may wait for demand.
 
@@ -340,8 +340,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             period: how long from the beginning of a buffer to its end, in seconds.
             count: items in a buffer, at most.
             empty: whether there are lists without items, too.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
             max_waiting: how many buffers may wait for demand.
 
         Raises:
@@ -701,8 +701,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             quiet: how long no other item must follow, in seconds, at least 0; or a function that
                 returns a flow for an item: the item is due when that flow gives its first item, or
                 completes.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `quiet` is neither a time nor a function, or `clock` is not a clock.
@@ -732,8 +732,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             delay: how long from when an item comes to when it is sent, in seconds, at least 0.
             delay_error: whether the upstream's error is delayed, too, and comes after the items before
                 it.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `delay` is not a time, or `clock` is not a clock.
@@ -762,8 +762,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             delay: how long between two items, in seconds, at least 0; also before the first one.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `delay` is not a time, or `clock` is not a clock.
@@ -791,8 +791,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             delay: how long to wait, in seconds, at least 0; or a flow whose first item or completion
                 starts the subscription.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `delay` is neither a time nor a flow, or `clock` is not a clock.
@@ -1793,8 +1793,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             on_overflow: called with each item that is dropped, because there is no room, or because it
                 has waited too long. These items go to the dropped-items hook, too.
             timeout: how long an item may wait before it is dropped, in seconds; None for any time.
-            clock: the clock of the timeout; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the timeout; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if an argument is of the wrong type.
@@ -2145,8 +2145,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             n: how many items may come in `per` seconds.
             per: the length of time, in seconds.
             burst: how many items may come at once after a pause.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if a number is of the wrong type, or `clock` is not a clock.
@@ -2469,8 +2469,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             gap: how long, in seconds, no item must come for a list to be sent.
             limit: how long a list is filled at most, in seconds; None for any length of time.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if a time is of the wrong type, or `clock` is not a clock.
@@ -2513,8 +2513,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             gap: how long, in seconds, no item must come for a window to end.
             limit: how long a window lasts at most, in seconds; None for any length of time.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if a time is of the wrong type, or `clock` is not a clock.
@@ -2545,8 +2545,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             duration: how long before the completion of the upstream, in seconds, at least 0.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `duration` is not a time, or `clock` is not a clock.
@@ -2589,8 +2589,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             time: seconds of the clock, as its `now` gives them. A time in the past means at once.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `time` is not a number, or `clock` is not a clock.
@@ -2619,8 +2619,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             duration: how long, from the subscription on, in seconds, at least 0.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `duration` is not a time, or `clock` is not a clock.
@@ -2847,8 +2847,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             duration: how long before the completion of the upstream, in seconds, at least 0.
             max_items: the most items that are kept; older ones are left out. If None, all items of that
                 time are kept.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if an argument is of a wrong type.
@@ -2893,9 +2893,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [0, 1, 2]
 
         Args:
-            time: seconds of the clock, as its `now` gives them. A time in the past means at once.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            time: seconds of the clock, as its `now` gives them. If it has passed, the flow completes at
+                once.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `time` is not a number, or `clock` is not a clock.
@@ -2925,8 +2926,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             duration: how long, from the subscription on, in seconds, at least 0.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `duration` is not a time, or `clock` is not a clock.
@@ -2980,8 +2981,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             sampler: how long a period is, in seconds, above 0; or a flow: each of its items ends a
                 period.
             emit_last: whether the end of the flow ends a period, too.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `sampler` is neither a time nor a flow, or `clock` is not a clock.
@@ -3016,8 +3017,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             period: how long between two items, in seconds, above 0.
             emit_last: whether the newest item of the last period is sent when the flow ends within that
                 period.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Raises:
             TypeError: if `period` is not a time, or `clock` is not a clock.
@@ -3087,8 +3088,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 next item comes, the next item is too late.
             fallback: the flow that replaces a flow that is late; it has no time limit. If None, the
                 flow fails.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
 
         Returns:
             A flow that fails with FlowTimeoutError if an item is late and
@@ -3340,8 +3341,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             period: how long from the beginning of a window to its end, in seconds.
             shift: how long from the beginning of one window to that of the next, in seconds: less than
                 `period` makes windows overlap, more leaves items out; `period` by default.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
             prefetch: items to request ahead, and the most that wait in all windows together.
             max_waiting: how many windows may wait for demand.
 
@@ -3392,8 +3393,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             period: how long from the beginning of a window to its end, in seconds.
             count: items in a window, at most.
-            clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-                the process.
+            clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+                without a loop, the clock of the process.
             prefetch: items to request ahead, and the most that wait in all windows together.
             max_waiting: how many windows may wait for demand.
 

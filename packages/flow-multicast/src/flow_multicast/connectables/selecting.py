@@ -112,7 +112,7 @@ class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     @property
     def over(self) -> bool:
-        """Return whether no more of the source is needed, or it has ended."""
+        """Return whether the source has ended, or no more of its items are needed."""
         return not self._live
 
     @override

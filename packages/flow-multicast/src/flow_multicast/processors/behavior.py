@@ -95,7 +95,7 @@ class BehaviorProcessor(HotProcessor[T]):
 
 @final
 class _BehaviorSubscription(HotSubscription[T]):
-    """One subscriber of a `BehaviorProcessor`, and the position of its last value."""
+    """One subscriber of a `BehaviorProcessor`, and the position of its next value."""
 
     __slots__ = ("_late", "_values")
 

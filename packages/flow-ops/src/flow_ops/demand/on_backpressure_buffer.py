@@ -74,8 +74,8 @@ def on_backpressure_buffer(
         on_overflow: called with each item that is dropped, because there is no room, or because it
             has waited too long. These items go to the dropped-items hook, too.
         timeout: how long an item may wait before it is dropped, in seconds; None for any time.
-        clock: the clock of the timeout; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the timeout; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if an argument is of the wrong type.

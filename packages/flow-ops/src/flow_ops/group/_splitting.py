@@ -31,8 +31,8 @@ R = TypeVar("R")
 class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
     """The parts that wait for the downstream: a queue between the downstream and the coordinator.
 
-    With this queue, the coordinator continues when the downstream has cancelled and parts of the
-    flow still run.
+    A cancel of the downstream ends only this queue, and not the coordinator: parts that have a
+    subscriber continue.
 
     Args:
         downstream: gets the parts.

@@ -46,8 +46,8 @@ def batch(
         size: items in a list, at most; None for any number.
         within: how long after its first item a list is sent, at the latest, in seconds; None for no
             limit.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if neither `size` nor `within` is given, or one of them is of the wrong type; if

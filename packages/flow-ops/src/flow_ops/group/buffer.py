@@ -70,8 +70,8 @@ def buffer_with_time(
         shift: how long from the beginning of one buffer to that of the next, in seconds: less than
             `period` makes buffers overlap, more leaves items out; `period` by default.
         empty: whether there are lists without items, too.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
         max_size: items to request ahead, and the most that are kept.
         max_waiting: how many buffers may wait for demand.
 
@@ -131,8 +131,8 @@ def buffer_with_time_or_count(
         period: how long from the beginning of a buffer to its end, in seconds.
         count: items in a buffer, at most.
         empty: whether there are lists without items, too.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
         max_waiting: how many buffers may wait for demand.
 
     Raises:

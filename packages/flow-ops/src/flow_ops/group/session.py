@@ -53,8 +53,8 @@ def session_window(
     Args:
         gap: how long, in seconds, no item must come for a window to end.
         limit: how long a window lasts at most, in seconds; None for any length of time.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if a time is of the wrong type, or `clock` is not a clock.
@@ -102,8 +102,8 @@ def session_buffer(
     Args:
         gap: how long, in seconds, no item must come for a list to be sent.
         limit: how long a list is filled at most, in seconds; None for any length of time.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if a time is of the wrong type, or `clock` is not a clock.

@@ -129,8 +129,8 @@ def window_with_time(
         period: how long from the beginning of a window to its end, in seconds.
         shift: how long from the beginning of one window to that of the next, in seconds: less than
             `period` makes windows overlap, more leaves items out; `period` by default.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
 
@@ -193,8 +193,8 @@ def window_with_time_or_count(
     Args:
         period: how long from the beginning of a window to its end, in seconds.
         count: items in a window, at most.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
 

@@ -45,8 +45,8 @@ def debounce(
         quiet: how long no other item must follow, in seconds, at least 0; or a function that
             returns a flow for an item: the item is due when that flow gives its first item, or
             completes.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `quiet` is neither a time nor a function, or `clock` is not a clock.

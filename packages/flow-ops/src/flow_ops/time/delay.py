@@ -47,8 +47,8 @@ def delay(
         delay: how long from when an item comes to when it is sent, in seconds, at least 0.
         delay_error: whether the upstream's error is delayed, too, and comes after the items before
             it.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `delay` is not a time, or `clock` is not a clock.
@@ -82,8 +82,8 @@ def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T,
 
     Args:
         delay: how long between two items, in seconds, at least 0; also before the first one.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `delay` is not a time, or `clock` is not a clock.
@@ -119,8 +119,8 @@ def delay_subscription(
     Args:
         delay: how long to wait, in seconds, at least 0; or a flow whose first item or completion
             starts the subscription.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `delay` is neither a time nor a flow, or `clock` is not a clock.

@@ -49,8 +49,8 @@ def interval(
             fails the flow; ``"drop"`` leaves the number out, and the next number is still that of
             its period; ``"buffer"`` sends it later, on demand (numbers that wait take no memory:
             only their count is kept).
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `period` or `initial_delay` is not a time, or `clock` is not a clock.
@@ -99,8 +99,8 @@ def interval_range(
         period: how long between two of the ints, in seconds, above 0.
         initial_delay: how long before the first int, in seconds; as long as `period` if None.
         overflow: see `interval`. With ``"drop"`` there are still `count` ints, with gaps.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if an argument is of the wrong type.

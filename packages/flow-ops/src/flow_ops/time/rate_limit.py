@@ -55,8 +55,8 @@ def rate_limit(
         n: how many items may come in `per` seconds.
         per: the length of time, in seconds.
         burst: how many items may come at once after a pause.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if a number is of the wrong type, or `clock` is not a clock.

@@ -44,8 +44,8 @@ def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
 
     Args:
         duration: how long, from the subscription on, in seconds, at least 0.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `duration` is not a time, or `clock` is not a clock.
@@ -69,8 +69,8 @@ def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
 
     Args:
         time: seconds of the clock, as its `now` gives them. A time in the past means at once.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `time` is not a number, or `clock` is not a clock.
@@ -106,8 +106,8 @@ def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Ope
 
     Args:
         duration: how long before the completion of the upstream, in seconds, at least 0.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `duration` is not a time, or `clock` is not a clock.

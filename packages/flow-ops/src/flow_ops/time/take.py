@@ -46,8 +46,8 @@ def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
 
     Args:
         duration: how long, from the subscription on, in seconds, at least 0.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `duration` is not a time, or `clock` is not a clock.
@@ -70,9 +70,10 @@ def take_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
     [0, 1, 2]
 
     Args:
-        time: seconds of the clock, as its `now` gives them. A time in the past means at once.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        time: seconds of the clock, as its `now` gives them. If it has passed, the flow completes at
+            once.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `time` is not a number, or `clock` is not a clock.
@@ -108,8 +109,8 @@ def take_last_with_time(
         duration: how long before the completion of the upstream, in seconds, at least 0.
         max_items: the most items that are kept; older ones are left out. If None, all items of that
             time are kept.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if an argument is of a wrong type.

@@ -77,8 +77,8 @@ def throttle_last(
         sampler: how long a period is, in seconds, above 0; or a flow: each of its items ends a
             period.
         emit_last: whether the end of the flow ends a period, too.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `sampler` is neither a time nor a flow, or `clock` is not a clock.
@@ -110,8 +110,8 @@ def throttle_latest(
         period: how long between two items, in seconds, above 0.
         emit_last: whether the newest item of the last period is sent when the flow ends within that
             period.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `period` is not a time, or `clock` is not a clock.

@@ -57,8 +57,8 @@ def timeout(
             next item comes, the next item is too late.
         fallback: the flow that replaces a flow that is late; it has no time limit. If None, the
             flow fails.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with FlowTimeoutError if an item is late and

@@ -28,8 +28,8 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
 
     Args:
         delay: how long to wait, in seconds, at least 0; after infinity, the item never comes.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
 
     Raises:
         TypeError: if `delay` is not a time, or `clock` is not a clock.
@@ -49,8 +49,8 @@ def timer_at(time_s: float, clock: Clock | None) -> Flow[int]:
 
     Args:
         time_s: seconds of the clock, as its `now` gives them.
-        clock: the clock of the operator; None for that of the loop that runs the flow, or else of
-            the process.
+        clock: the clock of the operator; None for the clock of the loop that runs the flow or,
+            without a loop, the clock of the process.
     """
     return coordinated_source(
         "timer",

@@ -433,7 +433,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
     def _open(self, flow: Flow[R]) -> Pulled[R] | Flow[R] | None:
         """Return `flow` as an iterator, or as a flow to subscribe to.
 
-        The result is None if the flow has failed already.
+        The result is None if this raises an error, which is then kept as the flow's.
         """
         try:
             flow = resolved(flow)

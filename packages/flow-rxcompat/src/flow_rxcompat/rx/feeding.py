@@ -222,17 +222,17 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
 
 @final
 class DirectFeed(Feed[T]):
-    """Feeds the observer where the items come from.
+    """Feeds the observer in the thread that brings the items; no items wait here.
 
-    Demand: `prefetch` items are requested, and 75 % of that again when as many were delivered, as
-    long as items are `wanted`. No items wait here. The drain makes the requests: items that are
-    delivered within a request are counted when that returns.
+    Demand: `prefetch` items at first; when at least 75 % of them were delivered, as many as were
+    delivered. Nothing is requested while `wanted` returns False. The drain makes the requests: if
+    items come within a request, the next one is made when that request has returned.
 
     Args:
         observer: gets the signals.
         prefetch: how many items to request at a time.
-        wanted: returns whether to request more now; code that makes it true calls `signal`. None to
-            request always.
+        wanted: returns whether to request more now; None to request always. Code that causes it to
+            return True has to call `signal` afterwards.
         ended: called when the feed has ended, perhaps twice.
         home: see `Feed`.
     """

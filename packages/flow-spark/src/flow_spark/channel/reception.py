@@ -245,7 +245,7 @@ class Reception(Generic[T]):
         self._selector.register(sock, selectors.EVENT_READ, stranger)
 
     def _rest(self, until: float) -> None:
-        """Accept no connection for a moment: a waiting one would wake the selector."""
+        """Do not watch the listener for a moment: a waiting connection would wake us at once."""
         self._resting_until = until
         self._selector.unregister(self._listener)
 

@@ -1,4 +1,4 @@
-"""Records made from columns in C, if their class has no code that could notice."""
+"""Records made from columns by C functions, where their class has no code that these would skip."""
 
 from __future__ import annotations
 

@@ -484,12 +484,11 @@ def cluster_of(session: SparkSession) -> Cluster:
 
 
 def _bound_for(host: str) -> str:
-    """Return the address to listen on so that `host` leads here.
+    """Return the address to listen on, so that connections to `host` arrive at this process.
 
-    These are all addresses, if `host` is not one of this machine.
-
-    That is so where ports are forwarded, or addresses translated. A connection has to prove that it
-    belongs to the job.
+    If `host` is not an address of this machine, because ports are forwarded or addresses are
+    translated, this is the address that stands for all of them. Listening on all is safe, since
+    each connection has to prove that it belongs to the job.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]

@@ -169,13 +169,13 @@ def plan_of(df: DataFrame, *, extended: bool = False) -> str:
 
 
 def divided(df: DataFrame, by: int | str) -> DataFrame:
-    """Return `df` in other partitions, each with its rows in the order of `df`.
+    """Repartition `df`; a retried task finds the rows of a partition in the same order.
 
-    Blocks of a shuffle arrive in any order, and a retried task has to read the same rows in the
-    same order again. So the rows are numbered before the shuffle, and sorted behind it.
+    Blocks of a shuffle arrive in any order. So the rows are numbered before the shuffle, and sorted
+    by this number after it; if `by` is a column, by that first.
 
     Args:
-        df: the rows; each of its partitions has to give them in one order.
+        df: the rows; each partition has to give the same rows in the same order every time.
         by: into how many partitions they are divided; or the column by which they are divided.
     """
     from pyspark.sql import functions as sql
