@@ -138,5 +138,5 @@ def test_the_help_of_a_method_has_its_signature_and_its_text() -> None:
     assert "debounce(" in text
     # Before Python 3.14, hints stand in quotes.
     assert "quiet: Seconds | Callable[[T_co], Flow[object]]" in text.replace("'", "")
-    assert "Items that are not followed by another one for a while" in text
+    assert "Send only items that no other item follows for a while" in text
     assert "Executed by flow-ops: `flow_ops.debounce`." in text

@@ -180,8 +180,7 @@ def test_a_job_that_gets_no_slot_names_the_jobs_that_hold_them(
 
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == (
-        f"no task of the Spark job {name!r} has got a slot yet: "
-        "all are held by 'the nightly report'"
+        f"no task of the Spark job {name!r} has a slot yet: all are held by 'the nightly report'"
     )
 
 

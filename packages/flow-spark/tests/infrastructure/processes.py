@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from flow_testing import TIMEOUT_S
+
 __all__ = [
     "Server",
     "ServerError",
@@ -32,8 +34,8 @@ class ServerError(Exception):
 
 
 def wait_until(condition: Callable[[], object], within_s: float) -> bool:
-    """Return whether `condition` becomes true within `within_s` seconds."""
-    deadline = time.monotonic() + within_s
+    """Return whether `condition` becomes true within `within_s` seconds, times the patience."""
+    deadline = time.monotonic() + within_s * (TIMEOUT_S / 5)
     pause = threading.Event()
     while not condition():
         if time.monotonic() > deadline:

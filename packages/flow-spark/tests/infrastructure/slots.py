@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import flow_core as flow
 from flow_core.flow import Flow
 from flow_spark import from_dataframe, from_stream
-from flow_testing import TestSubscriber
+from flow_testing import TIMEOUT_S, TestSubscriber
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,11 +83,11 @@ def paused(spark: SparkSession) -> None:
     some = threading.Event()
     subscriber = TestSubscriber[int](10, on_item=lambda *_: some.set())
     long_flow(spark).subscribe(subscriber)
-    assert some.wait(60)
+    assert some.wait(12 * TIMEOUT_S)
     for _ in range(3):
         assert spark.range(10).count() == 10
     subscriber.request(ROWS)
-    subscriber.await_terminal(60)
+    subscriber.await_terminal(12 * TIMEOUT_S)
     assert sorted(subscriber.items) == [*range(ROWS)]
 
 
@@ -98,11 +98,11 @@ def paused_stream(spark: SparkSession) -> None:
     some = threading.Event()
     subscriber = TestSubscriber[int](10, on_item=lambda *_: some.set())
     stream.hide().take(2 * ROWS).subscribe(subscriber)
-    assert some.wait(60)
+    assert some.wait(12 * TIMEOUT_S)
     for _ in range(3):
         assert spark.range(10).count() == 10
     subscriber.request(2 * ROWS)
-    subscriber.await_terminal(60)
+    subscriber.await_terminal(12 * TIMEOUT_S)
     assert sorted(subscriber.items) == [*range(2 * ROWS)]
 
 
@@ -149,7 +149,7 @@ class Combination:
         if others:
             if self._random.random() < 0.5:
                 beside.request(len(others))
-                beside.await_terminal(60)
+                beside.await_terminal(12 * TIMEOUT_S)
                 assert sorted(beside.items) == others
             else:
                 beside.cancel()
@@ -217,7 +217,7 @@ class Combination:
             subscriber.request(part)
         self._job()
         subscriber.request(len(expected))
-        subscriber.await_terminal(60)
+        subscriber.await_terminal(12 * TIMEOUT_S)
         assert sorted(subscriber.items) == sorted(expected)
 
     def _cancelled(self, made: Flow[int], expected: list[int]) -> None:

@@ -359,7 +359,7 @@ def test_wrong_arguments_are_refused(spark: SparkSession, tmp_path: Path) -> Non
         stream_source(numbers, spark, spool=tmp_path / "spool", schema=int, window=15)
     with pytest.raises(ValueError, match="segment_rows"):
         stream_source(numbers, spark, spool=tmp_path / "spool", schema=int, segment_rows=0)
-    with pytest.raises(ValueError, match="flush must not be"):
+    with pytest.raises(ValueError, match="flush must be at least 0 s"):
         stream_source(numbers, spark, spool=tmp_path / "spool", schema=int, flush=-1)
     with pytest.raises(ValueError, match="hdfs"):
         stream_source(numbers, spark, spool="hdfs://host/spool", schema=int)
