@@ -123,8 +123,7 @@ _PLAIN_SOURCES: Final = frozenset[type]({ConstantSource, ItemsSource, RangeSourc
 
 _FIRST: Final = Form.FIRST
 _PULL: Final = Form.PULL
-"""A constant, because it is looked up whenever a flow runs; the enum's own lookup takes several
-times as long."""
+"""A constant, since each run of a flow needs it, and the enum's own lookup is slow."""
 
 _new: Callable[[type], Any] = object.__new__  # Any: an instance of that class
 """Makes a flow without calling its `__init__`, which would check a source that is already known."""
@@ -157,8 +156,7 @@ class Flow(
     `subscribe`. Neighbouring synchronous operators (one class per theme in `flow_core.stages`,
     which describes what they have in common) are compiled into one loop. The methods that change
     threads, wait, or combine several flows come with other packages (one class each in
-    `flow_core.surface`); the text of each method names its package. Pass your own `Operator` to
-    `pipe`.
+    `flow_core.surface`); their text names the package. Pass your own `Operator` to `pipe`.
 
     Args:
         source: a publisher or an `IterableSource`; functions like `flow_core.range` make one.

@@ -139,8 +139,7 @@ class StageSubscriber(
         self._upstream: Subscription | None = None
         self._fused: GeneratorType[R, None, None] | None = None
         self._out: list[R] | None = None
-        """With ASYNC fusion: the list into which the loop puts the item that `poll` returns. None
-        otherwise."""
+        """With ASYNC fusion: where the loop puts the item that `poll` returns. None otherwise."""
         self._woken = False
         self._prefetch = min(prefetch, program.limit)
         self._inbox: deque[Any] = deque()  # Any: see subscribe_stages
@@ -226,10 +225,7 @@ class StageSubscriber(
             self.signal()
 
     def _start(self) -> None:
-        """Run the loop up to where it waits.
-
-        This is called with the permit, because a cancel may have to start the loop.
-        """
+        """Run the loop up to where it waits; with the permit, as a cancel may have to start it."""
         downstream, program, loop = self._downstream, self._program, self._loop
         if downstream is None or self._fused is not None or self._gate.cancelled:
             return
@@ -363,10 +359,7 @@ class StageSubscriber(
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        """Keep the error until the inbox is empty.
-
-        The stages emit nothing of what they still hold.
-        """
+        """Keep the error until the inbox is empty; the stages emit nothing that they still hold."""
         if error is None:
             raise none_given("on_error")
         if self._done or self._over or self._upstream is None:
@@ -795,8 +788,7 @@ class StageSubscriber(
         """Return the result for the next item that the stages let through. With ASYNC fusion.
 
         Dropped items are requested again, several at once: when the upstream has nothing more, or
-        when many were dropped (F40). If a stage raises an error, it is raised, and the upstream is
-        cancelled.
+        when many were dropped (F40). An error of a stage cancels the upstream, and is raised.
         """
         loop, upstream, gate = self._loop, self._queue, self._gate
         if loop is None or upstream is None or not self._open:
@@ -831,10 +823,7 @@ class StageSubscriber(
             self._ask(dropped)
 
     def _give_up(self, upstream: QueueSubscription[Any]) -> None:  # Any: see subscribe_stages
-        """Clean up, because the poll fails.
-
-        The subscriber that polls signals the error and cancels (F46).
-        """
+        """Clean up: the poll fails, and the subscriber that polls signals it and cancels (F46)."""
         self._release()
         hooks.cancel(upstream)
 
