@@ -199,6 +199,7 @@ def test_a_value_that_was_not_read_fails_in_every_use_and_prints() -> None:
         with pytest.raises(NotReadError, match=r"narrow=False\) reads all columns"):
             use()
     assert loads_here(dumps(UNREAD, "a value")) is UNREAD
+    assert not hasattr(value, "__wrapped__"), "doctest looks for it"
 
 
 @pytest.mark.parametrize("as_", [tuple, Row, Open, Closed])

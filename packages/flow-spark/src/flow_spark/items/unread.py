@@ -31,13 +31,18 @@ class _Unread:
             "from_dataframe(df, narrow=False) reads all columns"
         )
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # as tools ask of every object of a module
+            raise AttributeError(name)
+        self._fail()
+
     # Any: what every class says of these methods.
     __eq__: Any = _fail
     __ne__: Any = _fail
     __hash__: Any = _fail
     __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __len__ = __iter__ = __contains__ = _fail
     __str__ = __bytes__ = __format__ = __int__ = __float__ = __index__ = __call__ = _fail
-    __getitem__ = __getattr__ = __neg__ = __pos__ = __abs__ = __invert__ = __round__ = _fail
+    __getitem__ = __neg__ = __pos__ = __abs__ = __invert__ = __round__ = _fail
     __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _fail
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _fail
     __and__ = __or__ = __xor__ = __rand__ = __ror__ = __rxor__ = __divmod__ = _fail
