@@ -47,7 +47,8 @@ def maker_in_c(
         None if it cannot be known that code of the class does no more than keep the values.
     """
     if is_namedtuple(cls):
-        return partial(_named_tuples, cls) if _is_plain_namedtuple(cls, names) else None
+        plain = _is_generated_namedtuple(cls) and cls._fields == names
+        return partial(_named_tuples, cls) if plain else None
     if _is_plain_frozen(cls, names):
         return partial(_frozen, cls, [_setter(cls, name) for name in names])
     return None
@@ -55,7 +56,7 @@ def maker_in_c(
 
 def runs_no_code(cls: type[Any]) -> bool:
     """Return whether no code of a user runs when a record is made, read from, and dropped."""
-    if any(hasattr(cls, name) for name in ("__del__", "__getattr__")):
+    if hasattr(cls, "__del__") or hasattr(cls, "__getattr__"):
         return False
     if is_namedtuple(cls):
         fields = [cls.__dict__.get(name) for name in cls._fields]
@@ -76,10 +77,6 @@ def runs_no_code(cls: type[Any]) -> bool:
 
 def _is_descriptor(found: object) -> bool:
     return hasattr(type(found), "__get__") and not isinstance(found, MemberDescriptorType)
-
-
-def _is_plain_namedtuple(cls: type[Any], names: tuple[str, ...]) -> bool:
-    return _is_generated_namedtuple(cls) and cls._fields == names
 
 
 def _is_generated_namedtuple(cls: type[Any]) -> bool:

@@ -137,7 +137,7 @@ class RowReader:
         # The zone is that of the session when it runs.
         if self._timed is not None and zone != _zone_in(batch.column(self._timed).type):
             _, readers = self._readers = self._columns_of(self.schema_of(batch))
-        unread = [UNREAD] * batch.num_rows
+        unread = [UNREAD] * batch.num_rows if len(readers) < len(self.names) else []
         columns = [
             readers[name](batch.column(name)) if name in readers else unread for name in self.names
         ]
