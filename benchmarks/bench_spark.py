@@ -7,7 +7,8 @@
 * parts: the same, in 4, 40 and 200 partitions.
 * soon: a few rows of 200 partitions, or their number; per job, whatever --rows says.
 * out: items of this process as a DataFrame, and written to Parquet.
-* columns: one of 19 columns of Parquet, as tuples; and named tuples, summed by a key.
+* columns: one of 19 columns of Parquet, as tuples; 4 % of its rows; and named tuples, summed by a
+  key.
 * shuffle: a value per key, at several numbers of shuffle partitions.
 * growth: the map and the filter, counted, of more and more rows.
 
@@ -875,6 +876,10 @@ def compare_columns(spark: SparkSession, rows: int, rounds: int) -> None:
         spark.range(rows).selectExpr(*keyed).write.parquet(f"{folder}/keyed")
         all_, pairs = spark.read.parquet(f"{folder}/wide"), spark.read.parquet(f"{folder}/keyed")
         one = all_.select("c0")
+        limit = rows * 96 // 100
+
+        def few_of(made: flow.Flow[tuple[int]]) -> int:
+            return made.filter(lambda t: t[0] >= limit).map(lambda t: t[0] + 1).sum().single()
 
         def totals_by_flow() -> dict[int, int]:
             named = from_dataframe(pairs, as_=Keyed)
@@ -898,6 +903,17 @@ def compare_columns(spark: SparkSession, rows: int, rounds: int) -> None:
                         lambda: (
                             from_dataframe(all_, narrow=False).map(lambda t: t[0]).sum().single()
                         ),
+                    ),
+                ),
+                "a filter that keeps 4 %, as tuples": (
+                    Way(
+                        "from_dataframe, all rows",
+                        lambda: few_of(from_dataframe(one, as_=tuple, narrow=False)),
+                    ),
+                    Way(
+                        "from_dataframe, narrowed",
+                        lambda: few_of(from_dataframe(one, as_=tuple)),
+                        0.15,
                     ),
                 ),
                 "named tuples, summed by a key": (

@@ -362,7 +362,7 @@ def test_partitions_that_left_start_again_on_a_request(run: Callable[..., Run]) 
     made.receiver.silent = 2.0
     assert made.scheduler.leave()
     assert wait_until(lambda: made.scheduler.later == 99, TIMEOUT_S)
-    assert made.cluster.unfinished == []
+    assert wait_until(lambda: made.cluster.unfinished == [], TIMEOUT_S)
     looks(made)
     assert made.scheduler.later == 99
 

@@ -18,7 +18,7 @@ from flow_core.structure import source_of, stages_of
 from flow_spark import SchemaMismatchError, from_dataframe, union
 from flow_spark.items.rows import RowReader
 from flow_spark.items.unread import UNREAD, NotReadError
-from flow_spark.narrowing.columns_read import columns_read
+from flow_spark.narrowing.columns_read import columns_read, record_of
 from flow_spark.narrowing.fields_read import GivenUpError
 from flow_spark.pickling.pickles import dumps, loads_here
 
@@ -109,7 +109,7 @@ CODED = (Checked, Overridden, Indexed, Watched, Closing, Valued)
 
 def read(change: Callable[[Flow[Any]], Flow[Any]], as_: object = None) -> set[str]:
     stages: tuple[Stage[Any, Any], ...] = stages_of(change(flow.range(3)))
-    return set(columns_read(stages, COLUMNS, as_))
+    return set(columns_read(stages, COLUMNS, record_of(COLUMNS, as_)))
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_spark_reads_only_the_columns_that_stages_read(df: DataFrame) -> None:
     rows = from_dataframe(df, as_=Row)
     made = rows.filter(lambda t: t.number > 3).map(lambda t: t.half)
     assert "ReadSchema: struct<number:int,half:double>" in plan_of(made)
-    assert "from_dataframe(number, half: 2 of 4 columns)" in str(explain(made))
+    assert "from_dataframe(number, half: 2 of 4 columns, where " in str(explain(made))
     assert "it reads all columns" not in str(explain(made))
     wide = from_dataframe(df, as_=Row, narrow=False).map(lambda t: t.half)
     assert "ReadSchema: struct<number:int,text:string,half:double,many" in plan_of(wide)

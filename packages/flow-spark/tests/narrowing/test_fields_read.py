@@ -9,14 +9,15 @@ from typing import Any, Final
 
 import pytest
 
-from flow_spark.narrowing.fields_read import GivenUpError, fields_read
+from flow_spark.narrowing.fields_read import GivenUpError, Record, fields_read
 
 FIELDS: Final = ("a", "b", "c", "d")
 WHOLE: Final = "the record"
 
 
 def read(function: object, *, by_name: bool = True, by_index: bool = True) -> set[str]:
-    return set(fields_read(function, FIELDS, by_name=by_name, by_index=by_index))
+    names = frozenset(FIELDS if by_name else ())
+    return set(fields_read(function, Record(names, FIELDS if by_index else ())))
 
 
 def by_statement(t: Any) -> Any:

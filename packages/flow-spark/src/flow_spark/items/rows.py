@@ -176,6 +176,17 @@ class RowReader:
         marks = [list(marks_of(one._schema)) for one in (self, other)]
         return self.__reduce__() == other.__reduce__() and marks[0] == marks[1]
 
+    @property
+    def is_scalar(self) -> bool:
+        """True if an item is the value of the only column."""
+        return self._make is _scalars
+
+    @property
+    def unchanged(self) -> frozenset[str]:
+        """The columns whose values become parts of items as pyarrow makes them."""
+        _, readers = self._readers
+        return frozenset(name for name, read in readers.items() if read is _plain)
+
     def reading(self, names: Iterable[str]) -> RowReader:
         """Return a reader of batches that have only the columns `names`."""
         verify = self._nulls is not None

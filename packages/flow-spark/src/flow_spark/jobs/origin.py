@@ -48,8 +48,11 @@ from flow_spark.jobs.task import (
     no_items,
     to_chunk,
 )
-from flow_spark.narrowing.columns_read import columns_read
-from flow_spark.narrowing.fields_read import GivenUpError
+from flow_spark.narrowing.columns_read import columns_read, record_of
+from flow_spark.narrowing.conditions import Kind, kinds_of
+from flow_spark.narrowing.decisions import Field
+from flow_spark.narrowing.fields_read import GivenUpError, Record
+from flow_spark.narrowing.rows_kept import rows_kept
 from flow_spark.pickling.chunks import chunks
 from flow_spark.pickling.pickles import ItemSender
 
@@ -294,7 +297,8 @@ class FrameOrigin(FrameRows):
         as_: the type of an item; see `RowReader`.
         ordered: whether the order of `df` matters; it is then read as one partition.
         verify: see `readable`.
-        narrow: whether columns that no stage can read may be left out.
+        narrow: whether columns that no stage can read may be left out, and rows that a filter
+            certainly drops.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
@@ -302,7 +306,10 @@ class FrameOrigin(FrameRows):
             stream.
     """
 
-    __slots__ = ("_given", "_narrow", "_ordered", "_read", "_verify", "why_all")
+    __slots__ = (
+        *("_given", "_narrow", "_ordered", "_read", "_verify", "_where"),
+        *("why_all_columns", "why_all_rows"),
+    )
 
     def __init__(
         self,
@@ -326,8 +333,12 @@ class FrameOrigin(FrameRows):
         self._ordered: Final = ordered
         self._read: tuple[str, ...] | None = None
         """The columns that stages read; None for all of them."""
-        self.why_all: str | None = None
+        self._where: str | None = None
+        """The condition for the rows that filters may keep; None for all rows."""
+        self.why_all_columns: str | None = None
         """The reason why it is not known which columns stages read, for a user; None if it is."""
+        self.why_all_rows: str | None = None
+        """The reason why no filter leaves a row out, for a user; None if there is none."""
 
     @property
     @override
@@ -345,27 +356,38 @@ class FrameOrigin(FrameRows):
     @override
     def kept(self) -> Opened:
         df, reader = self._df, self._reader
+        if self._where is not None:
+            df = df.where(self._where)
         if self._read is not None and isinstance(reader, RowReader):
             df, reader = df.select(*map(quoted, self._read)), reader.reading(self._read)
         return Opened(df, reader, ordered=self.ordered)
 
     def narrowed(self, stages: tuple[Stage[Any, Any], ...]) -> FrameOrigin:
-        """Return the rows without the columns that `stages` cannot read."""
-        if not self._narrow or self._ordered or not isinstance(self._reader, RowReader):
+        """Return the rows without what `stages` cannot need.
+
+        These are the columns that none can read, and the rows that a filter certainly drops.
+        """
+        reader = self._reader
+        if not self._narrow or not isinstance(reader, RowReader):
             return self
-        names = self._reader.names
-        if len(names) == 1:
-            return self
-        narrowed = copy(self)
+        narrowed, names = copy(self), reader.names
         try:
-            found = columns_read(stages, names, self.as_)
+            item = Field(names[0]) if reader.is_scalar else record_of(names, self.as_)
+            narrowed._where, narrowed.why_all_rows = rows_kept(stages, item, self._kinds(reader))
+            found = columns_read(stages, names, item) if isinstance(item, Record) else names
         except GivenUpError as error:
-            narrowed.why_all = str(error)
+            narrowed.why_all_columns = str(error)
             return narrowed
         if len(found) < len(names):
             # Spark hands over no rows without columns.
             narrowed._read = tuple(name for name in names if name in found) or names[:1]
         return narrowed
+
+    def _kinds(self, reader: RowReader) -> dict[str, Kind]:
+        """Return the types of columns whose values are the same for Spark and in an item."""
+        unchanged = reader.unchanged
+        kinds = kinds_of(self._df.schema)
+        return {name: kind for name, kind in kinds.items() if name in unchanged}
 
     @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
@@ -391,10 +413,11 @@ class FrameOrigin(FrameRows):
         return FrameOrigin(df, as_, ordered=self.ordered, verify=self._verify, narrow=self._narrow)
 
     def __repr__(self) -> str:
+        where = "" if self._where is None else f", where {self._where}"
         if self._read is None:
-            return f"from_dataframe({self._columns()})"
-        count = len(self._df.columns)
-        return f"from_dataframe({', '.join(self._read)}: {len(self._read)} of {count} columns)"
+            return f"from_dataframe({self._columns()}{where})"
+        columns = f"{', '.join(self._read)}: {len(self._read)} of {len(self._df.columns)} columns"
+        return f"from_dataframe({columns}{where})"
 
 
 @final

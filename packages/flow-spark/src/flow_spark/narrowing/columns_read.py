@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from flow_core.stages import Stage, Template
 from flow_spark.items.records import runs_no_code
 from flow_spark.items.shapes import name_of
-from flow_spark.narrowing.fields_read import GivenUpError, fields_read
+from flow_spark.narrowing.fields_read import GivenUpError, Record, fields_read
 
-__all__ = ["columns_read"]
+__all__ = ["columns_read", "record_of"]
 
 
 class _Uses(NamedTuple):
@@ -31,7 +31,7 @@ class _Uses(NamedTuple):
 def columns_read(
     stages: Iterable[Stage[Any, Any]],  # Any: items of any type
     columns: Sequence[str],
-    as_: object,
+    record: Record,
 ) -> frozenset[str]:
     """Return the columns that `stages` can read of records with a field for each column.
 
@@ -40,19 +40,18 @@ def columns_read(
     Args:
         stages: the stages, upstream first.
         columns: the names of all columns.
-        as_: the type of a record; see `RowReader`.
+        record: the way in which fields are taken out of a record.
 
     Raises:
         GivenUpError: if they may read all of them.
     """
-    by_name, by_index = _access(as_)
     found: set[str] = set()
     for stage in stages:
         try:
             uses = _uses_of(stage.template)
             for index in uses.functions:
                 function = stage.args[index]
-                found |= fields_read(function, columns, by_name=by_name, by_index=by_index)
+                found |= fields_read(function, record)
         except GivenUpError as error:
             raise GivenUpError(f"{stage!r}: {error}") from None
         if not uses.passes:
@@ -60,12 +59,17 @@ def columns_read(
     return frozenset(columns)
 
 
-def _access(as_: object) -> tuple[bool, bool]:
-    """Return whether fields of a record have names, and whether they have positions."""
+def record_of(columns: Sequence[str], as_: object) -> Record:
+    """Return the way in which columns are taken out of a record of the type `as_`.
+
+    Raises:
+        GivenUpError: if code of that type may read any column.
+    """
+    indexes = tuple(columns)
     if as_ is None or as_ is tuple:
-        return False, True
+        return Record(frozenset(), indexes)
     if isinstance(as_, type) and runs_no_code(as_):
-        return True, issubclass(as_, tuple)
+        return Record(frozenset(columns), indexes if issubclass(as_, tuple) else ())
     raise GivenUpError(f"code of {name_of(as_)} may read all columns")
 
 

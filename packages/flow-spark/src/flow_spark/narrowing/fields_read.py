@@ -13,13 +13,16 @@ import inspect
 import operator
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, Final
 
-__all__ = ["GivenUpError", "fields_read"]
+__all__ = ["CONSTANTS", "GivenUpError", "Record", "code_of", "fields_read"]
 
 _NEWEST: Final = (3, 15)
 """The last Python whose instructions are known here."""
+
+CONSTANTS: Final = frozenset({"LOAD_CONST", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT"})
 
 _LOADS: Final = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK"})
 _LOADS_OF_TWO: Final = frozenset(
@@ -90,31 +93,36 @@ class GivenUpError(Exception):
     """It is not known which fields are read; the text says why, for a user."""
 
 
-def fields_read(
-    function: object, fields: Sequence[str], *, by_name: bool, by_index: bool
-) -> frozenset[str]:
-    """Return the fields that `function` can read of the record that is its only argument.
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The ways to take fields out of a record.
+
+    Attributes:
+        by_name: the fields that ``record.name`` takes.
+        by_index: the fields that ``record[0]``, ``record[1]`` and so on take.
+    """
+
+    by_name: frozenset[str]
+    by_index: tuple[str, ...]
+
+
+def fields_read(function: object, record: Record) -> frozenset[str]:
+    """Return the fields that `function` can read of `record`, which is its only argument.
 
     It is not called.
-
-    Args:
-        function: the function.
-        fields: the names of all fields, in their order.
-        by_name: whether ``record.name`` is a field.
-        by_index: whether ``record[0]`` is a field.
 
     Raises:
         GivenUpError: if it may do something else with the record.
     """
-    names = {name: name for name in fields if by_name}
-    count = len(fields)
-    indexes = {index: fields[index] for index in range(-count, count)} if by_index else {}
+    names = {name: name for name in record.by_name}
+    count = len(record.by_index)
+    indexes = {index: record.by_index[index] for index in range(-count, count)}
     if type(function) is operator.attrgetter:
         paths = _arguments(function.__reduce__())
         return _known([str(path).partition(".")[0] for path in paths], names)
     if type(function) is operator.itemgetter:
         return _known(_arguments(function.__reduce__()), indexes)
-    code = _code_of(function)
+    code = code_of(function)
     return frozenset(_loaded(code, names, indexes))
 
 
@@ -131,7 +139,7 @@ def _known(asked: Sequence[object], fields: Mapping[Any, str]) -> frozenset[str]
     return frozenset(fields[one] for one in asked)
 
 
-def _code_of(function: object) -> CodeType:
+def code_of(function: object) -> CodeType:
     """Return the code of a plain function that can be called with one argument."""
     if type(function) is not FunctionType:
         raise GivenUpError(f"it is not a plain function, but a {type(function).__name__}")
@@ -196,7 +204,7 @@ def _field(
         is_method = sys.version_info >= (3, 12) and bool((user.arg or 0) & 1)
         if user.argval in names and not is_method:
             return names[user.argval]
-    elif user.opname in ("LOAD_CONST", "LOAD_SMALL_INT") and type(user.argval) is int:
+    elif user.opname in CONSTANTS and type(user.argval) is int:
         then = after[1]
         subscript = then.opname == "BINARY_SUBSCR" or (
             then.opname == "BINARY_OP" and then.argrepr == "[]"

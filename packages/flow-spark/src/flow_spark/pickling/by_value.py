@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, MutableMapping
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.cloudpickle import cloudpickle
@@ -15,6 +15,7 @@ __all__ = [
     "class_id",
     "class_ids",
     "classes_by_id",
+    "is_sent_by_reference",
     "no_longer_by_value",
     "registered_by_value",
 ]
@@ -35,6 +36,9 @@ else:
 by_value: Final[Callable[[ModuleType], None]] = _untyped.register_pickle_by_value
 no_longer_by_value: Final[Callable[[ModuleType], None]] = _untyped.unregister_pickle_by_value
 registered_by_value: Final[Callable[[], set[str]]] = _untyped.list_registry_pickle_by_value
+
+# True for a function that a worker finds in its module, which it imports.
+is_sent_by_reference: Final[Callable[[FunctionType], bool]] = _untyped._should_pickle_by_reference
 
 # cloudpickle gives every class that it pickles by value an id, so that it comes back as the same
 # class; it has no public way to ask for it.

@@ -78,7 +78,11 @@ def from_dataframe(
             their values are neither converted nor checked for nulls. What the functions of the
             stages can read is found in their byte code, without calling them. It is certain for
             functions that only take fields out of their argument (``row.a``, ``row[0]``); a record
-            that goes anywhere else, such as ``f(row)``, has all columns.
+            that goes anywhere else, such as ``f(row)``, has all columns. Rows that the first
+            filters certainly drop are left out as well, where these only compare values of columns
+            with each other and with constants. The filters still run over all other rows, so that
+            results and errors stay the same. The number of an item in a message counts the rows
+            that were read.
 
     Returns:
         A flow with back-pressure: while nothing is requested, the tasks block. Items of one

@@ -145,9 +145,13 @@ def _is_direct(origin: Origin, parts: Split) -> bool:
 
 
 def _why_all(origin: Origin) -> str:
-    """Return why columns are read that stages may not need, for `flow explain`."""
-    why = origin.why_all if isinstance(origin, FrameOrigin) else None
-    return "" if why is None else f"; it reads all columns, since {why}"
+    """Return why columns and rows are read that stages may not need, for `flow explain`."""
+    if not isinstance(origin, FrameOrigin):
+        return ""
+    reasons = {"columns": origin.why_all_columns, "rows": origin.why_all_rows}
+    return "".join(
+        f"; it reads all {what}, since {why}" for what, why in reasons.items() if why is not None
+    )
 
 
 def _runner(origin: Origin, parts: Split) -> str:
