@@ -21,7 +21,9 @@ from flow_spark.channel.wire import Target
 from flow_spark.errors import PartitionChangedError
 from flow_spark.items.arrow import ArrowBatch, pa
 from flow_spark.items.rows import RowReader
-from flow_spark.jobs.shuffling import ShuffleTask
+from flow_spark.jobs import runs
+from flow_spark.jobs.merging import MergeReader
+from flow_spark.jobs.runs import RunsTask
 from flow_spark.jobs.task import ChunkReader, LoweredTask, PushTask, Reader, _Input
 from flow_spark.pickling import chunks
 from flow_spark.pickling.chunks import FRAME_BYTES
@@ -283,22 +285,23 @@ def lowered(batches: list[ArrowBatch], build: Build = mapped) -> list[ArrowBatch
 def shuffled(batches: list[ArrowBatch]) -> list[ArrowBatch]:
     """The rows that two partitions give to a bucket, in the order in which it is sorted."""
     stages = pickle.loads(program(mapped))
-    task = ShuffleTask(
-        dumps(RowReader(SCHEMA), "a reader"), dumps((stages, lambda _: 0), "stages"), (0,)
+    task = RunsTask(
+        dumps(RowReader(SCHEMA), "a reader"), dumps((stages, lambda n: n), "stages"), (0,)
     )
-    return [row for part in (batches[:5], batches[5:]) for row in task(iter(part))]
+    made = [many for part in (batches[:5], batches[5:]) for many in task(iter(part))]
+    rows = [many.slice(index, 1) for many in made for index in range(many.num_rows)]
+    return sorted(rows, key=lambda row: row.column("low")[0].as_py())
 
 
-MADE = pytest.mark.parametrize("made", [lowered, shuffled])
+MERGED = MergeReader(Program(()), ())
 Made = Callable[[list[ArrowBatch]], list[ArrowBatch]]
 
 
-@MADE
+@pytest.mark.parametrize(("made", "reader"), [(lowered, ChunkReader()), (shuffled, MERGED)])
 def test_rows_that_another_task_has_read_in_another_order_are_noticed(
-    receiver: BatchReceiver, made: Made
+    receiver: BatchReceiver, made: Made, reader: Reader
 ) -> None:
     """The output that an executor had shuffled is lost with it, and made again of re-read rows."""
-    reader = ChunkReader()
     first = attempt(receiver.target, 10, made(BATCHES), mapped, dies_after=3, reader=reader)
     taken(receiver, first)
     retry = attempt(receiver.target, 11, made(OTHER), mapped, reader=reader)
@@ -306,21 +309,36 @@ def test_rows_that_another_task_has_read_in_another_order_are_noticed(
     refused(receiver, retry)
 
 
-@MADE
 def test_items_of_the_same_rows_may_be_in_other_chunks(
-    receiver: BatchReceiver, made: Made, monkeypatch: pytest.MonkeyPatch
+    receiver: BatchReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of items in a chunk depends on how fast they come."""
     reader = ChunkReader()
-    chunked = made(BATCHES)
+    chunked = lowered(BATCHES)
     first = attempt(receiver.target, 10, chunked, mapped, dies_after=3, reader=reader)
     found = taken(receiver, first)
     monkeypatch.setattr(chunks, "_FIRST_ROWS", 7)
-    other = made(BATCHES)
+    other = lowered(BATCHES)
     assert len(other) != len(chunked)
     found += completed(receiver, attempt(receiver.target, 11, other, mapped, reader=reader))
 
     assert found == list(range(1000))
+
+
+def test_results_by_key_come_in_the_same_order_whatever_their_runs_are(
+    receiver: BatchReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version of a task that was lost may cut its results elsewhere."""
+    first = attempt(receiver.target, 10, shuffled(BATCHES), mapped, dies_after=3, reader=MERGED)
+    found = taken(receiver, first)
+    assert 0 < len(found) < 1000
+    monkeypatch.setattr(runs, "_WINDOW_BYTES", 1)
+    monkeypatch.setattr(runs, "_ROW_ITEMS", 7)
+    other = shuffled(BATCHES)
+    found += completed(receiver, attempt(receiver.target, 11, other, mapped, reader=MERGED))
+
+    assert len(found) == 1000
+    assert set(found) == set(range(1000))
 
 
 def test_rows_behind_the_last_chunk_count_as_those_before_it(

@@ -146,7 +146,7 @@ def test_behind_a_stage_there_are_no_columns(df: DataFrame) -> None:
 
 def test_items_of_this_process_have_no_columns(spark: SparkSession) -> None:
     for items in (flow.range(3), flow.range(3).pipe(on_spark(spark))):
-        with pytest.raises(UnsupportedTypeError, match=r"have none: use filter\(\)"):
+        with pytest.raises(UnsupportedTypeError, match=r"has none: use filter\(\)"):
             items.pipe(where("id > 1"))
 
 

@@ -168,21 +168,21 @@ def plan_of(df: DataFrame, *, extended: bool = False) -> str:
     return str(execution.toString() if extended else execution.simpleString())
 
 
-def divided(df: DataFrame, by: int | str) -> DataFrame:
+def divided(df: DataFrame, by: int | str, *order: str) -> DataFrame:
     """Repartition `df`; a retried task finds the rows of a partition in the same order.
 
     Blocks of a shuffle arrive in any order. So the rows are numbered before the shuffle, and sorted
-    by this number after it; if `by` is a column, by that first.
+    by this number after it.
 
     Args:
         df: the rows; each partition has to give the same rows in the same order every time.
         by: into how many partitions they are divided; or the column by which they are divided.
+        order: columns by which the rows are sorted first.
     """
     from pyspark.sql import functions as sql
 
     numbered = df.withColumn(_NUMBER, sql.monotonically_increasing_id())
-    order = [by, _NUMBER] if isinstance(by, str) else [_NUMBER]
-    return numbered.repartition(by).sortWithinPartitions(*order).drop(_NUMBER)
+    return numbered.repartition(by).sortWithinPartitions(*order, _NUMBER).drop(_NUMBER)
 
 
 def at_most(df: DataFrame, count: int) -> DataFrame:

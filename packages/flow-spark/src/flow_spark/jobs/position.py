@@ -111,7 +111,7 @@ class Position:
         return False
 
     def _read(self, batch: ArrowBatch) -> Iterable[Any]:
-        self._batch = None
+        self._batch, self._ended = None, False
         self._before = self._count()
         items = self._reader(batch)
         self._batch = batch

@@ -49,6 +49,7 @@ __all__ = [
     "packed",
     "partition_of_task",
     "to_chunk",
+    "unpacked",
     "whole",
 ]
 
@@ -120,7 +121,7 @@ class ChunkReader(Reader):
 
         The items themselves, and their number in a chunk, may differ each time.
         """
-        return _unpacked(batch)
+        return unpacked(batch)
 
 
 @final
@@ -163,7 +164,7 @@ class LastReader(Reader):
     @override
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
         """Return the checksums of `batch`, as `ChunkReader` does."""
-        return _unpacked(batch)
+        return unpacked(batch)
 
     def __reduce__(self) -> tuple[type[LastReader], tuple[RemoteProgram, tuple[object, ...]]]:
         """Pickle this reader by its arguments."""
@@ -194,7 +195,8 @@ def packed(checksums: Iterable[int]) -> bytes:
     return b"".join(map(_CHECKSUM.pack, checksums))
 
 
-def _unpacked(batch: ArrowBatch) -> Iterator[int]:
+def unpacked(batch: ArrowBatch) -> Iterator[int]:
+    """Yield the checksums in chunks."""
     for packed in batch.column("checksums").to_pylist():
         for (checksum,) in _CHECKSUM.iter_unpack(packed):
             yield checksum

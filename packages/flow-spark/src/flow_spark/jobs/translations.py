@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -46,7 +47,7 @@ from flow_core.stages import (
     identity,
 )
 
-__all__ = ["ORDER_IS_NO_MATTER", "UNORDERED", "translated"]
+__all__ = ["ORDER_IS_NO_MATTER", "UNORDERED", "bounded", "translated"]
 
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
@@ -81,6 +82,55 @@ _AVERAGE_OF_PARTS: Final = Template(
     helpers=AVERAGE.helpers,
 )
 
+
+def _giving_totals(template: Template, first: str, more: str) -> Template:
+    """Return `template`, which gives its totals when there are ``most`` of them as well."""
+    return replace(
+        template,
+        params=(*template.params, "most"),
+        on_item=f"""
+        k = key(x)
+        if k in totals:
+            totals[k] = {more}
+        else:
+            totals[k] = {first}
+            if len(totals) == most:
+                for x in totals.items():
+                    EMIT
+                totals.clear()
+        """,
+    )
+
+
+def _forgetting(template: Template, key: str) -> Template:
+    """Return `template`, which forgets the keys that it has seen when there are ``most``."""
+    return replace(
+        template,
+        params=(*template.params, "most"),
+        on_item=f"""
+        k = {key}
+        if k not in seen:
+            if len(seen) == most:
+                seen.clear()
+            seen.add(k)
+            EMIT
+        """,
+    )
+
+
+_BOUNDED: Final[Mapping[Template, Template]] = MappingProxyType(
+    {
+        REDUCE_BY_KEY: _giving_totals(REDUCE_BY_KEY, "x", "accumulator(totals[k], x)"),
+        REDUCE_BY_KEY_OF: _giving_totals(
+            REDUCE_BY_KEY_OF, "value(x)", "accumulator(totals[k], value(x))"
+        ),
+        COUNT_BY_KEY: _giving_totals(COUNT_BY_KEY, "1", "totals[k] + 1"),
+        DISTINCT: _forgetting(DISTINCT, "x"),
+        DISTINCT_BY: _forgetting(DISTINCT_BY, "key(x)"),
+    }
+)
+"""For each stage that holds something for each key, the one that `bounded` puts in its place."""
+
 _INTO_A_SET: Final[tuple[object, object]] = (set, vars(set)["add"])
 
 _key_of: Final = operator.itemgetter(0)
@@ -99,6 +149,19 @@ def translated(stage: _AnyStage) -> Translation | None:
         for part in (*found.partial, *found.combine):
             part.site = part.site or stage.site
     return found
+
+
+def bounded(stage: _AnyStage, most: int) -> _AnyStage:
+    """Return a stage in place of `stage` that holds something for `most` keys at most.
+
+    When there are more, it begins again: its results are those for several parts of the items.
+    """
+    template = _BOUNDED.get(stage.template)
+    if template is None:
+        return stage
+    made: _AnyStage = Stage(template, *stage.args, most)
+    made.site = stage.site
+    return made
 
 
 def _twice(stage: _AnyStage) -> Translation:

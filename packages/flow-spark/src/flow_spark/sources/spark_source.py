@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final, TypeVar, final
 
 from typing_extensions import TypeIs, override
@@ -74,9 +73,9 @@ class SparkSource(AbsorbingSource[T]):
     def places(self, stages: tuple[Stage[Any, Any], ...]) -> tuple[Place, ...]:
         steps = self._steps(stages, stays=False)
         return tuple(
-            Place(f"{_runner(origin, parts)} over {origin!r}{_why_all(origin)}", parts.remote)
+            Place(f"{_runner(origin, parts)} over {origin!r}{_why_all(origin)}", remote)
             for origin, parts in steps
-            if parts.remote
+            if (remote := _combine(origin) + parts.remote)
         )
 
     @override
@@ -115,10 +114,9 @@ class SparkSource(AbsorbingSource[T]):
         steps = [(origin, parts)]
         endless = isinstance(origin, StreamOrigin)
         while parts.by is not None and not endless and (stays or parts.waits):
-            origin = ShuffledOrigin(origin, Program(parts.remote), parts.by)
-            combine = parts.local[: parts.combine]
-            rest = split(parts.local[parts.combine :], ordered=False, ways_out=origin.ways_out)
-            parts = replace(rest, remote=combine + rest.remote)
+            combine, rest = parts.local[: parts.combine], parts.local[parts.combine :]
+            origin = ShuffledOrigin(origin, Program(parts.remote), Program(combine), parts.by)
+            parts = split(rest, ordered=False, ways_out=origin.ways_out)
             steps.append((origin, parts))
         return steps
 
@@ -142,6 +140,11 @@ def _is_direct(origin: Origin, parts: Split) -> bool:
     """Return whether Spark gives the results of the stages by itself."""
     program = Program[Any, Any](parts.remote)
     return isinstance(origin, FrameOrigin) and origin.direct(program) is not None
+
+
+def _combine(origin: Origin) -> tuple[Stage[Any, Any], ...]:
+    """Return the stages that combine what a shuffle brings together."""
+    return origin.combine.stages if isinstance(origin, ShuffledOrigin) else ()
 
 
 def _why_all(origin: Origin) -> str:
