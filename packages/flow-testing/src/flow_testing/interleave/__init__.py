@@ -14,7 +14,7 @@ has a short token, with which it can be repeated.
 ...     )
 >>> if sys.version_info >= (3, 12):
 ...     report = explore(two_appends, expect={"ab", "ba"})
-...     assert report.exhausted and not report.unseen
+...     assert report.exhausted and not report.unseen, report
 """
 
 from flow_testing.interleave.explorer import (
