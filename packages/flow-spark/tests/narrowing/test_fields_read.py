@@ -349,7 +349,7 @@ def run(call: Callable[[Any], Any], values: tuple[Any, ...]) -> set[str]:
 
 
 @pytest.mark.many
-@pytest.mark.parametrize("seed", range(64))
+@pytest.mark.parametrize("seed", range(256))
 def test_a_random_function_reads_no_field_that_was_not_found(seed: int) -> None:
     chance = random.Random(seed)
     found = given_up = 0
