@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -275,6 +276,21 @@ def test_an_explained_flow_says_why_all_columns_are_read(df: DataFrame) -> None:
     assert "it uses t in line" in text
     assert "it reads all columns" not in str(explain(from_dataframe(df).filter(lambda t: t[0])))
     assert "it reads all columns" not in str(explain(from_dataframe(df.select("half")).map(str)))
+
+
+@pytest.mark.spark
+def test_wide_rows_as_tuples_that_are_passed_on_are_warned_of(spark: SparkSession) -> None:
+    df = spark.range(3).selectExpr("id", *(f"id * {n} as c{n}" for n in range(10)))
+    with pytest.warns(
+        RuntimeWarning, match=r"reads all 11 columns, since map\(.*it uses t in line"
+    ):
+        assert sorted(from_dataframe(df).map(lambda t: sum(t))) == [0, 46, 92]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sorted(from_dataframe(df).map(lambda t: t[2])) == [0, 1, 2]
+        assert len(list(from_dataframe(df))) == 3
+        assert sorted(from_dataframe(df, narrow=False).map(lambda t: sum(t))) == [0, 46, 92]
+        assert sorted(from_dataframe(df.select("id", "c1")).map(lambda t: sum(t))) == [0, 2, 4]
 
 
 @pytest.mark.spark

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -61,6 +62,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = ["FlowOrigin", "FrameOrigin", "FrameRows", "Job", "Opened", "Origin", "Runs", "readable"]
+
+_WIDE: Final = 10
+"""With so many columns, tuples of all of them cost several times the time of a few."""
 
 _LARGEST_ID: Final = 2**63 - 1
 
@@ -382,6 +386,20 @@ class FrameOrigin(FrameRows):
             # Spark hands over no rows without columns.
             narrowed._read = tuple(name for name in names if name in found) or names[:1]
         return narrowed
+
+    def warn_of_wide_rows(self) -> None:
+        """Warn if many columns become tuples, though stages may need few of them."""
+        names = self._df.columns
+        if self.why_all_columns is None or self.as_ not in (None, tuple) or len(names) < _WIDE:
+            return
+        warnings.warn(
+            f"from_dataframe() reads all {len(names)} columns, since {self.why_all_columns}. That "
+            "may take several times as long as the columns that are needed: select them, as "
+            "df.select(...) does, or pass on fields (row[0]) instead of the row; narrow=False says "
+            "that all are needed",
+            RuntimeWarning,
+            stacklevel=1,
+        )
 
     def _kinds(self, reader: RowReader) -> dict[str, Kind]:
         """Return the types of columns whose values are the same for Spark and in an item."""

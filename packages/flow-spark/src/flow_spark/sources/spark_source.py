@@ -102,7 +102,11 @@ class SparkSource(AbsorbingSource[T]):
             NotPicklableError: if the stages before a shuffle cannot be sent to the cluster.
             OrderedOperatorError: if a stage depends on an order, and there is none.
         """
-        return self._steps(stages, stays=stays)[-1]
+        steps = self._steps(stages, stays=stays)
+        origin, _ = steps[0]
+        if isinstance(origin, FrameOrigin):
+            origin.warn_of_wide_rows()
+        return steps[-1]
 
     def _steps(
         self, stages: tuple[Stage[Any, Any], ...], *, stays: bool
