@@ -213,7 +213,7 @@ def check_random_filters(spark: SparkSession, folder: Path, seed: int, count: in
     given = spark.createDataFrame([(n, *row) for n, row in enumerate(rows)], f"n int, {DDL}")
     given.coalesce(1).write.parquet(str(folder / "rows"))
     df = spark.read.parquet(str(folder / "rows"))
-    kinds = kinds_of(df.schema)
+    kinds = kinds_of(df.schema, RECORD.by_name)
     made = Predicates(chance)
     found: list[tuple[str, Callable[[Edge], object], str]] = []
     for _ in range(count):

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, final
 
 from typing_extensions import override
 
@@ -49,11 +49,7 @@ from flow_spark.jobs.task import (
     no_items,
     to_chunk,
 )
-from flow_spark.narrowing.columns_read import columns_read, record_of
-from flow_spark.narrowing.conditions import Kind, kinds_of
-from flow_spark.narrowing.decisions import Field
-from flow_spark.narrowing.fields_read import GivenUpError, Record
-from flow_spark.narrowing.rows_kept import rows_kept
+from flow_spark.narrowing.narrowed import Narrowed, narrowed
 from flow_spark.pickling.chunks import chunks
 from flow_spark.pickling.pickles import ItemSender
 
@@ -64,7 +60,7 @@ if TYPE_CHECKING:
 __all__ = ["FlowOrigin", "FrameOrigin", "FrameRows", "Job", "Opened", "Origin", "Runs", "readable"]
 
 _WIDE: Final = 10
-"""With so many columns, tuples of all of them cost several times the time of a few."""
+"""With that many columns, tuples of all of them cost several times the time of a few."""
 
 _LARGEST_ID: Final = 2**63 - 1
 
@@ -238,14 +234,29 @@ class FrameRows(Origin):
         df: the DataFrame to read.
         reader: makes items of its rows.
         as_: the type of an item; see `RowReader`.
+        narrow: whether columns that no stage can read may be left out, and rows that a filter
+            certainly drops.
+
+    Attributes:
+        part: the part of the rows that stages need.
     """
 
-    __slots__ = ("_as", "_df", "_reader")
+    __slots__ = ("_as", "_df", "_narrow", "_reader", "part")
 
-    def __init__(self, df: DataFrame, reader: Reader, as_: object) -> None:
+    def __init__(self, df: DataFrame, reader: Reader, as_: object, *, narrow: bool = True) -> None:
         self._df: Final = df
         self._reader: Final = reader
         self._as: Final = as_
+        self._narrow: Final = narrow
+        self.part = Narrowed()
+
+    def narrowed(self, stages: tuple[Stage[Any, Any], ...]) -> Self:
+        """Return these rows, with the part that `stages` need."""
+        if not self._narrow or not isinstance(self._reader, RowReader):
+            return self
+        found = copy(self)
+        found.part = narrowed(stages, self._reader, self.as_, self._df.schema)
+        return found
 
     @property
     @override
@@ -287,9 +298,23 @@ class FrameRows(Origin):
     def kept(self) -> Opened:
         return Opened(self._df, self._reader)
 
+    def warn_of_wide_rows(self) -> None:
+        """Warn if many columns become tuples, though stages may need few of them."""
+        names, why = self._df.columns, self.part.why_all_columns
+        if why is None or self.as_ not in (None, tuple) or len(names) < _WIDE:
+            return
+        warnings.warn(
+            f"all {len(names)} columns are read, since {why}. That may take several times as long "
+            "as the columns that are needed: select them, as df.select(...) does, or pass on "
+            "fields (row[0]) instead of the row; narrow=False says that all are needed",
+            RuntimeWarning,
+            stacklevel=1,
+        )
+
     def _columns(self) -> str:
         """Describe the columns, for messages."""
-        return ", ".join(self._reader.names) if isinstance(self._reader, RowReader) else "states"
+        reader = self._reader
+        return self.part.told(reader.names) if isinstance(reader, RowReader) else "states"
 
 
 @final
@@ -301,8 +326,7 @@ class FrameOrigin(FrameRows):
         as_: the type of an item; see `RowReader`.
         ordered: whether the order of `df` matters; it is then read as one partition.
         verify: see `readable`.
-        narrow: whether columns that no stage can read may be left out, and rows that a filter
-            certainly drops.
+        narrow: see `FrameRows`.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
@@ -310,10 +334,7 @@ class FrameOrigin(FrameRows):
             stream.
     """
 
-    __slots__ = (
-        *("_given", "_narrow", "_ordered", "_read", "_verify", "_where"),
-        *("why_all_columns", "why_all_rows"),
-    )
+    __slots__ = ("_given", "_ordered", "_verify")
 
     def __init__(
         self,
@@ -331,18 +352,9 @@ class FrameOrigin(FrameRows):
             )
         self._given: Final = df
         self._verify: Final = verify
-        self._narrow: Final = narrow
         df, reader = readable(df, as_, verify=verify)
-        super().__init__(df, reader, as_)
+        super().__init__(df, reader, as_, narrow=narrow)
         self._ordered: Final = ordered
-        self._read: tuple[str, ...] | None = None
-        """The columns that stages read; None for all of them."""
-        self._where: str | None = None
-        """The condition for the rows that filters may keep; None for all rows."""
-        self.why_all_columns: str | None = None
-        """The reason why it is not known which columns stages read, for a user; None if it is."""
-        self.why_all_rows: str | None = None
-        """The reason why no filter leaves a row out, for a user; None if there is none."""
 
     @property
     @override
@@ -359,53 +371,10 @@ class FrameOrigin(FrameRows):
 
     @override
     def kept(self) -> Opened:
-        df, reader = self._df, self._reader
-        if self._where is not None:
-            df = df.where(self._where)
-        if self._read is not None and isinstance(reader, RowReader):
-            df, reader = df.select(*map(quoted, self._read)), reader.reading(self._read)
-        return Opened(df, reader, ordered=self.ordered)
-
-    def narrowed(self, stages: tuple[Stage[Any, Any], ...]) -> FrameOrigin:
-        """Return the rows without what `stages` cannot need.
-
-        These are the columns that none can read, and the rows that a filter certainly drops.
-        """
         reader = self._reader
-        if not self._narrow or not isinstance(reader, RowReader):
-            return self
-        narrowed, names = copy(self), reader.names
-        try:
-            item = Field(names[0]) if reader.is_scalar else record_of(names, self.as_)
-            narrowed._where, narrowed.why_all_rows = rows_kept(stages, item, self._kinds(reader))
-            found = columns_read(stages, names, item) if isinstance(item, Record) else names
-        except GivenUpError as error:
-            narrowed.why_all_columns = str(error)
-            return narrowed
-        if len(found) < len(names):
-            # Spark hands over no rows without columns.
-            narrowed._read = tuple(name for name in names if name in found) or names[:1]
-        return narrowed
-
-    def warn_of_wide_rows(self) -> None:
-        """Warn if many columns become tuples, though stages may need few of them."""
-        names = self._df.columns
-        if self.why_all_columns is None or self.as_ not in (None, tuple) or len(names) < _WIDE:
-            return
-        warnings.warn(
-            f"from_dataframe() reads all {len(names)} columns, since {self.why_all_columns}. That "
-            "may take several times as long as the columns that are needed: select them, as "
-            "df.select(...) does, or pass on fields (row[0]) instead of the row; narrow=False says "
-            "that all are needed",
-            RuntimeWarning,
-            stacklevel=1,
-        )
-
-    def _kinds(self, reader: RowReader) -> dict[str, Kind]:
-        """Return the types of columns whose values are the same for Spark and in an item."""
-        unchanged = reader.unchanged
-        kinds = kinds_of(self._df.schema)
-        return {name: kind for name, kind in kinds.items() if name in unchanged}
+        if isinstance(reader, RowReader):
+            reader = self.part.reader(reader)
+        return Opened(self.part(self._df), reader, ordered=self.ordered)
 
     @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
@@ -431,11 +400,7 @@ class FrameOrigin(FrameRows):
         return FrameOrigin(df, as_, ordered=self.ordered, verify=self._verify, narrow=self._narrow)
 
     def __repr__(self) -> str:
-        where = "" if self._where is None else f", where {self._where}"
-        if self._read is None:
-            return f"from_dataframe({self._columns()}{where})"
-        columns = f"{', '.join(self._read)}: {len(self._read)} of {len(self._df.columns)} columns"
-        return f"from_dataframe({columns}{where})"
+        return f"from_dataframe({self._columns()})"
 
 
 @final

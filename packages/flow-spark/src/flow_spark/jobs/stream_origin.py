@@ -11,9 +11,11 @@ from flow_core.batches import MicroBatch
 from flow_core.errors import FlowError
 from flow_core.stages import Program
 from flow_spark.errors import UnsupportedTypeError
+from flow_spark.items.rows import RowReader
 from flow_spark.jobs.origin import FrameRows, Job, Runs, readable
 from flow_spark.jobs.streaming import Delivery, StreamJob, StreamSettings
 from flow_spark.jobs.task import ChunkReader, Reader, RemoteProgram
+from flow_spark.narrowing.narrowed import Narrowed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,6 +33,8 @@ class StreamOrigin(FrameRows):
         settings: the settings of the query.
         reader: makes items of the rows, if these are pickled items; else None.
         verify: see `readable`.
+        narrow: see `FrameRows`. The query stays the same: this is done in each micro-batch, so that
+            neither the state nor the position in a checkpoint depends on functions.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
@@ -48,6 +52,7 @@ class StreamOrigin(FrameRows):
         *,
         reader: ChunkReader | None = None,
         verify: bool = True,
+        narrow: bool = True,
     ) -> None:
         if not df.isStreaming:
             raise UnsupportedTypeError(
@@ -59,7 +64,7 @@ class StreamOrigin(FrameRows):
         rows: Reader | None = reader
         if rows is None:
             df, rows = readable(df, as_, verify=verify)
-        super().__init__(df, rows, as_)
+        super().__init__(df, rows, as_, narrow=narrow)
         self._settings: Final = settings
 
     @property
@@ -86,9 +91,14 @@ class StreamOrigin(FrameRows):
             name: see `Runs.job`.
             consumer: the operator that handles the micro-batches, if there is one.
         """
-        stages = [stage.name for stage in program.stages] if _has_stages(program) else []
-        settings = self._settings.after(*stages, *([] if consumer is None else [consumer]))
-        return StreamJob(self._df, self._reader, self.as_, program, settings)
+        stages = program.stages if _has_stages(program) else ()
+        names = [*(stage.name for stage in stages), *([] if consumer is None else [consumer])]
+        settings, reader, part = self._settings.after(*names), self._reader, Narrowed()
+        if isinstance(reader, RowReader) and stages:
+            part = self.narrowed(stages).part
+            reader = part.reader(reader)
+        prepare = None if part == Narrowed() else part
+        return StreamJob(self._df, reader, self.as_, program, settings, prepare=prepare)
 
     @property
     def chunked(self) -> bool:
@@ -102,7 +112,7 @@ class StreamOrigin(FrameRows):
 
     def behind(self, name: str) -> StreamOrigin:
         """Return the same rows, if they are columns, as those of the operator called `name`."""
-        return StreamOrigin(self._given, self.as_, self._settings.after(name), verify=self._verify)
+        return self._with(self._given, self.as_, self._settings.after(name))
 
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> StreamOrigin:
         """Return the rows that `change` makes of the whole DataFrame, in Catalyst.
@@ -114,7 +124,10 @@ class StreamOrigin(FrameRows):
             raise UnsupportedTypeError(
                 f"the items of {self!r} are not columns that Spark knows; use map and filter"
             )
-        return StreamOrigin(change(self._given), as_, self._settings, verify=self._verify)
+        return self._with(change(self._given), as_, self._settings)
+
+    def _with(self, df: DataFrame, as_: object, settings: StreamSettings) -> StreamOrigin:
+        return StreamOrigin(df, as_, settings, verify=self._verify, narrow=self._narrow)
 
     def __repr__(self) -> str:
         return f"from_stream({self._columns()})"

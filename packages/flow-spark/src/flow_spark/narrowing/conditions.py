@@ -8,7 +8,7 @@ put together by AND and OR alone; where one is null, it counts as false.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -64,13 +64,14 @@ _OF_INTS: Final = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 _READABLE: Final = frozenset(" _-./:,+@")
 
 
-def kinds_of(schema: StructType) -> dict[str, Kind]:
-    """Return the types of the columns that Spark compares as Python does."""
+def kinds_of(schema: StructType, names: Container[str]) -> dict[str, Kind]:
+    """Return the types of those columns among `names` that Spark compares as Python does."""
     found: dict[str, Kind] = {}
     for field in schema:
         kind = _KINDS.get(field.dataType.typeName())
         # Other collations ignore case, or accents.
-        if kind is not None and getattr(field.dataType, "collation", _BY_BYTES) == _BY_BYTES:
+        by_bytes = getattr(field.dataType, "collation", _BY_BYTES) == _BY_BYTES
+        if kind is not None and by_bytes and field.name in names:
             found[field.name] = kind
     return found
 

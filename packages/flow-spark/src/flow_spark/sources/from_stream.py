@@ -30,6 +30,7 @@ def from_stream(
     name: str | None = None,
     output_mode: Literal["append", "update", "complete"] = "append",
     verify_schema: bool = True,
+    narrow: bool = True,
 ) -> Flow[R]: ...
 
 
@@ -43,6 +44,7 @@ def from_stream(
     name: str | None = None,
     output_mode: Literal["append", "update", "complete"] = "append",
     verify_schema: bool = True,
+    narrow: bool = True,
 ) -> Flow[Any]: ...  # Any: a type checker does not know the columns
 
 
@@ -55,6 +57,7 @@ def from_stream(
     name: str | None = None,
     output_mode: Literal["append", "update", "complete"] = "append",
     verify_schema: bool = True,
+    narrow: bool = True,
 ) -> Flow[R] | Flow[Any]:
     """The rows of a streaming DataFrame, for as long as its query runs.
 
@@ -89,6 +92,9 @@ def from_stream(
             change.
         output_mode: for a DataFrame that aggregates: which of its rows a micro-batch has.
         verify_schema: see `from_dataframe`.
+        narrow: see `from_dataframe`. Columns and rows are left out of each micro-batch when it goes
+            to the stages. The query itself stays as it is, so that functions may change between two
+            runs.
 
     Returns:
         A flow. Demand: nothing starts before the first request, and while nothing is requested the
@@ -112,7 +118,8 @@ def from_stream(
         output_mode=output_mode,
     )
     with explaining("from_stream()"):
-        return Flow(SparkSource[Any](StreamOrigin(df, as_, settings, verify=verify_schema)))
+        origin = StreamOrigin(df, as_, settings, verify=verify_schema, narrow=narrow)
+        return Flow(SparkSource[Any](origin))
 
 
 def _trigger(trigger: Seconds | str | None) -> dict[str, Any]:  # Any: as in StreamSettings

@@ -15,7 +15,7 @@ from flow_spark.errors import SessionConflictError, UnsupportedTypeError
 from flow_spark.jobs.frames import plan_of
 from flow_spark.jobs.job import lowered_all
 from flow_spark.jobs.lowering import Split, effect_in, refuse_behind, split
-from flow_spark.jobs.origin import FrameOrigin, Origin
+from flow_spark.jobs.origin import FrameOrigin, FrameRows, Origin
 from flow_spark.jobs.publisher import JobSource
 from flow_spark.jobs.shuffling import ShuffledOrigin
 from flow_spark.jobs.stream_origin import StreamOrigin
@@ -104,7 +104,7 @@ class SparkSource(AbsorbingSource[T]):
         """
         steps = self._steps(stages, stays=stays)
         origin, _ = steps[0]
-        if isinstance(origin, FrameOrigin):
+        if isinstance(origin, FrameRows):
             origin.warn_of_wide_rows()
         return steps[-1]
 
@@ -113,7 +113,7 @@ class SparkSource(AbsorbingSource[T]):
     ) -> list[tuple[Origin, Split]]:
         """Yield the same as `lowered`, with everything before each shuffle."""
         origin, parts = self.origin, self.split(stages)
-        if isinstance(origin, FrameOrigin):
+        if isinstance(origin, FrameRows):
             origin = origin.narrowed(parts.remote)
         steps = [(origin, parts)]
         endless = isinstance(origin, StreamOrigin)
@@ -153,9 +153,9 @@ def _combine(origin: Origin) -> tuple[Stage[Any, Any], ...]:
 
 def _why_all(origin: Origin) -> str:
     """Return why columns and rows are read that stages may not need, for `flow explain`."""
-    if not isinstance(origin, FrameOrigin):
+    if not isinstance(origin, FrameRows):
         return ""
-    reasons = {"columns": origin.why_all_columns, "rows": origin.why_all_rows}
+    reasons = {"columns": origin.part.why_all_columns, "rows": origin.part.why_all_rows}
     return "".join(
         f"; it reads all {what}, since {why}" for what, why in reasons.items() if why is not None
     )
