@@ -71,7 +71,8 @@ def kinds_of(schema: StructType, names: Container[str]) -> dict[str, Kind]:
         kind = _KINDS.get(field.dataType.typeName())
         # Other collations ignore case, or accents.
         by_bytes = getattr(field.dataType, "collation", _BY_BYTES) == _BY_BYTES
-        if kind is not None and by_bytes and field.name in names:
+        # A session may put a variable in the place of ${…}, also within the name of a column.
+        if kind is not None and by_bytes and field.name in names and "$" not in field.name:
             found[field.name] = kind
     return found
 
