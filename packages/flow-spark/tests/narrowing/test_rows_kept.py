@@ -328,6 +328,13 @@ def test_a_row_for_which_the_filter_fails_is_read(df: DataFrame) -> None:
 
 
 @pytest.mark.spark
+def test_columns_whose_names_differ_in_case_only_are_all_read(spark: SparkSession) -> None:
+    df = spark.range(3).selectExpr("id as n", "id * 2 as N")
+    made = from_dataframe(df).filter(lambda t: t[1] > 2).map(lambda t: t[1])
+    assert sorted(made) == [4]
+
+
+@pytest.mark.spark
 def test_texts_of_another_collation_are_not_compared_by_spark(spark: SparkSession) -> None:
     df = spark.createDataFrame([("a",), ("A",)], "s string collate UTF8_LCASE")
     assert list(from_dataframe(df).filter(lambda s: s == "a")) == ["a"]

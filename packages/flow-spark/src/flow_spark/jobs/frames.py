@@ -6,7 +6,7 @@ import functools
 import inspect
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 __all__ = [
+    "alike",
     "arrow_schema",
     "at_most",
     "divided",
@@ -128,6 +129,11 @@ def _replaced(kind: DataType, other: Callable[[DataType], DataType | None]) -> D
     return kind if made == kind else made
 
 
+def alike(names: Sequence[str]) -> bool:
+    """Return whether some of `names` differ in case only: then Spark may not know them apart."""
+    return len({name.lower() for name in names}) < len(names)
+
+
 def map_in_arrow(
     df: DataFrame,
     task: Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]],
@@ -135,7 +141,7 @@ def map_in_arrow(
 ) -> DataFrame:
     """Return a lazy DataFrame: the results of `task` for the batches of each partition of `df`."""
     names = df.columns
-    if any(mark in name for name in names for mark in ".`"):
+    if alike(names) or any(mark in name for name in names for mark in ".`"):
         # PySpark looks them up by name, and takes what is behind a dot for a field of a struct.
         df = df.toDF(*(f"_{index}" for index in range(len(names))))
         task = _Renaming(task, tuple(names))

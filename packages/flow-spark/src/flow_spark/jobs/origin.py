@@ -36,7 +36,7 @@ from flow_spark.items.schema import ItemSchema
 from flow_spark.items.spelling import quoted, respelled
 from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.direct import Direct, DirectJob, direct
-from flow_spark.jobs.frames import divided, map_in_arrow
+from flow_spark.jobs.frames import alike, divided, map_in_arrow
 from flow_spark.jobs.intake import Stop, taken
 from flow_spark.jobs.job import PushedJob
 from flow_spark.jobs.ordering import in_one_partition, in_repeatable_order, repeats
@@ -252,10 +252,11 @@ class FrameRows(Origin):
 
     def narrowed(self, stages: tuple[Stage[Any, Any], ...]) -> Self:
         """Return these rows, with the part that `stages` need."""
-        if not self._narrow or not isinstance(self._reader, RowReader):
+        reader = self._reader
+        if not self._narrow or not isinstance(reader, RowReader) or alike(reader.names):
             return self
         found = copy(self)
-        found.part = narrowed(stages, self._reader, self.as_, self._df.schema)
+        found.part = narrowed(stages, reader, self.as_, self._df.schema)
         return found
 
     @property
