@@ -112,7 +112,7 @@ class RunsTask:
             rows = self._rows(run, hashes, sender, used)
             while part := list(itertools.islice(rows, _BATCH_ROWS)):
                 yield _batch(part)
-        for bucket in used:
+        for bucket in sorted(used):  # in the same order whatever the runs were
             begin = chunk_row(Kind.PICKLE, _NOTHING, checksums)
             end = chunk_row(Kind.PICKLE, _NOTHING, ())
             yield _batch([_row(bucket, BEGIN, b"", begin), _row(bucket, END, b"", end)])

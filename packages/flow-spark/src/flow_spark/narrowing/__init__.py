@@ -1,4 +1,4 @@
-"""The columns that stages need of the rows they read, found out without running them.
+"""The columns and rows that stages need of what they read, found out without running them.
 
-Each answer is one-sided: a column is left out only if no stage can read it.
+Each answer is one-sided: what is left out is certainly not needed.
 """

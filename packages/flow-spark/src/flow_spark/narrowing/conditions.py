@@ -115,7 +115,7 @@ class Condition(NamedTuple):
 
 
 class _UnsaidError(Exception):
-    """Spark cannot say it; the text says why, for a user."""
+    """There is no condition for it; the text says why, for a user."""
 
 
 class _Value(NamedTuple):
@@ -141,13 +141,13 @@ class _Value(NamedTuple):
 
 
 class Conditions:
-    """Says expressions as conditions.
+    """Writes expressions as conditions.
 
     Args:
-        kinds: the types of the columns that can be said.
+        kinds: the types of the columns that conditions may use.
 
     Attributes:
-        why: why parts could not be said, for a user.
+        why: the reasons why parts have no condition, for a user.
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
