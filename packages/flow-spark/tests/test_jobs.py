@@ -317,14 +317,14 @@ def test_rows_that_come_in_another_order_when_a_task_is_retried_fail_the_flow(
     assert found == list(range(len(found)))
 
 
-@pytest.mark.parametrize("by", [3, "bucket"])
+@pytest.mark.parametrize(("by", "order"), [(3, ()), ("bucket", ("bucket",))])
 def test_rows_that_are_divided_keep_their_order_in_each_partition(
-    spark: SparkSession, by: int | str
+    spark: SparkSession, by: int | str, order: tuple[str, ...]
 ) -> None:
     """A second shuffle gives them in the same order, on which a retried task relies."""
     df = spark.range(0, 1000, 1, 4).selectExpr("id % 7 as bucket", "id")
 
-    found = divided(df, by).selectExpr("spark_partition_id()", "bucket", "id").collect()
+    found = divided(df, by, *order).selectExpr("spark_partition_id()", "bucket", "id").collect()
 
     assert sorted(row[2] for row in found) == list(range(1000))
     assert len({row[0] for row in found}) > 1 or by == "bucket"
