@@ -254,7 +254,7 @@ class Spliced(Generic[R]):
 
 
 def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
-    """Assemble a flow once, for many short runs with other items. Also a decorator.
+    """Assemble a flow once, to run it many times with different items. Also a decorator.
 
     >>> import flow_core as flow
     >>> @flow.prepare
@@ -268,13 +268,14 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
     >>> list(flow.just("a", "bc").pipe(longest))
     ['bc']
 
-    `prepare` calls the function at once, with a flow that has no items yet; the function puts
-    operators behind that flow, and returns the result. A run then neither calls the function again
-    nor assembles anything; if there are only synchronous operators, a run is one call of a compiled
+    `prepare` calls the function at once, with a flow that has no items yet; the function applies
+    operators to that flow, and returns the result. A run then neither calls the function again nor
+    assembles anything; if there are only synchronous operators, a run is one call of a compiled
     loop.
 
     Args:
-        function: returns a flow for the flow without items that it gets. It is called only once.
+        function: called only once, with a flow that has no items yet, its input; returns the flow
+            to run, which is that input with operators.
 
     Returns:
         An object that runs the prepared flow: its methods ``first``, ``list``, ``last`` and
@@ -282,8 +283,8 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
 
     Raises:
         TypeError: if `function` does not return a flow.
-        FlowError: if the function reads items; if the flow that it returns begins with another
-            source; or if that flow reads its input twice.
+        FlowError: if the function asks its input for items; if the flow that it returns does not
+            begin at its input; or if that flow uses the input more than once.
     """
     way = "it assembles a flow, which may have steps that await: map_concurrent(), for one"
     refuse_coroutine_function("prepare", function, way)

@@ -21,7 +21,7 @@ V_co = TypeVar("V_co", covariant=True)
 
 @final
 class GroupedFlow(Flow[V_co], Generic[K_co, V_co]):
-    """A flow of the items that have one key; its operators give a `Flow`.
+    """A flow of items that share a key; its operators return a plain `Flow`.
 
     >>> import flow_core as flow
     >>> group = GroupedFlow("even", flow.just(2, 4))
@@ -30,7 +30,7 @@ class GroupedFlow(Flow[V_co], Generic[K_co, V_co]):
 
     Args:
         key: the key that all items have.
-        source: the source of the items; that of `group_by` takes one subscriber only.
+        source: the source of the items; the one that `group_by` passes accepts only one subscriber.
     """
 
     __slots__ = ("key",)

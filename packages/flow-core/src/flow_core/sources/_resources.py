@@ -184,10 +184,11 @@ def using(
             flow. If `resource` or `use` raises an error, the flow fails with it.
         cleanup: releases the resource. Without it, the context manager is left, with the flow's
             error if there is one; the context manager cannot suppress that error.
-        eager: if True, the resource is released before the subscriber gets the end, so an error of
-            the release is the flow's error (in an ExceptionGroup with the flow's own error, if it
-            has failed). If False, it is released after the end, and an error of the release goes to
-            the dropped-errors hook. After a cancel, such an error always goes there.
+        eager: if True, the resource is released before the subscriber gets on_complete or on_error,
+            so an error of the release is the flow's error (in an ExceptionGroup with the flow's own
+            error, if it has failed). If False, it is released after that signal, and an error of
+            the release goes to the dropped-errors hook. After a cancel, such an error always goes
+            there.
 
     Returns:
         A flow. It fails with TypeError if `use` does not return a flow, or if there is no `cleanup`

@@ -22,13 +22,13 @@ V = TypeVar("V")
 
 
 class Addable(Protocol):
-    """Items that have the operator ``+``, which `sum` needs."""
+    """Items that support ``+``, which `sum` needs."""
 
     def __add__(self, other: Any, /) -> Any: ...  # Any: a class decides what can be added to it
 
 
 class Comparable(Protocol):
-    """Items that have the operator ``<``, which `sort`, `min` and `max` need."""
+    """Items that support ``<``, which `sort`, `min` and `max` need."""
 
     def __lt__(self, other: Any, /) -> Any: ...  # Any: a class decides what it can be compared to
 

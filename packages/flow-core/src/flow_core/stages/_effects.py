@@ -213,7 +213,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._pipe(observing_requests(action))
 
     def do_on_complete(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when the flow completes, before the subscriber gets the end.
+        """Call `action` when the flow completes, before the subscriber gets on_complete.
 
         >>> import flow_core as flow
         >>> list(flow.just(1).do_on_complete(lambda: print("complete")))
@@ -237,7 +237,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_ON_ERROR, action)
 
     def do_on_terminate(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when the flow completes or fails, before the subscriber gets the end.
+        """Call `action` when the flow ends, before the subscriber gets on_complete or on_error.
 
         >>> import flow_core as flow
         >>> list(flow.just(1).do_on_terminate(lambda: print("ends")))
@@ -247,7 +247,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_ON_TERMINATE, action)
 
     def do_after_terminate(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when the flow has completed or failed, and the subscriber has the end.
+        """Call `action` after the subscriber has got on_complete or on_error.
 
         >>> import flow_core as flow
         >>> list(flow.just(1).do_after_terminate(lambda: print("over")))

@@ -403,7 +403,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     """False if `keep` does nothing."""
 
     def keep(self, item: T) -> None:
-        """Keep an item, which gets the position `position`. Call this with the permit."""
+        """Keep an item, which gets the position `position`. The caller must hold the permit."""
 
     def begin(self, upstream: Subscription) -> None:
         """Make the first request to the new upstream."""
@@ -847,7 +847,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             line.place(calls, index)
 
     def _tell(self) -> None:
-        """Put all lines on their own; they find the end once they have sent their items."""
+        """End the live state of all lines: each sends its remaining items, then the terminal."""
         self._over = True
         # A line that becomes live later sees that the processor has ended.
         retired = (*self._live, *self._fresh)

@@ -230,7 +230,11 @@ class ReplayProcessor(HotProcessor[T]):
             line.position = line.start = max(line.position, self._going)
 
     def _young(self) -> int:
-        """Do as `oldest`, but while an item is being sent, when nothing can be forgotten."""
+        """Return the position of the first item for newcomers that is not too old.
+
+        In contrast to `oldest`, this leaves out items that are too old but not forgotten yet, since
+        an item is being sent.
+        """
         end, times = self.position, list(self._times)
         old = bisect_right(times, self._clock.now() - (self._ttl_s or 0.0))
         return max(self.oldest, end - (len(times) - old))
@@ -246,7 +250,10 @@ class ReplayProcessor(HotProcessor[T]):
             self._slow.pop(line, None)
 
     def lowest(self) -> int:
-        """Return the position of the slowest line on its own. Call this with the permit."""
+        """Return the position of the slowest line on its own.
+
+        The caller must hold the permit.
+        """
         slow, pinned, latest = self._slow, self._pinned, self._latest
         known = latest is self._known and pinned in slow and pinned.position == self._slowest
         if not known:  # they only move forward, and one that comes later says so in `_latest`

@@ -86,8 +86,8 @@ class UnicastProcessor(
         delay_error: whether an error comes after the items that wait; otherwise it overtakes them,
             and they go to the dropped-items hook.
         on_terminate: called once, when the processor accepts no more items: on the thread that
-            completes, fails or cancels the processor, before the subscriber gets the end. An error
-            of this function is dropped.
+            completes, fails or cancels the processor, before the subscriber gets on_complete or
+            on_error. An error of this function is dropped.
 
     Raises:
         TypeError: if `capacity` is not an int.

@@ -73,10 +73,10 @@ class SwitchArbiter(Coordinator[T]):
         self.signal()
 
     received = Coordinator[T].emit
-    """Take an item of the current source; like `emit`. Call this with the permit."""
+    """Take an item of the current source; like `emit`. The caller must hold the permit."""
 
     def ended(self, error: BaseException | None) -> None:
-        """Handle the end of the current source. Call this with the permit.
+        """Handle the end of the current source. The caller must hold the permit.
 
         By default, the flow ends in the same way: it completes if `error` is None, and fails with
         it otherwise.
@@ -120,7 +120,7 @@ class SwitchArbiter(Coordinator[T]):
             self._current = self._following = None
 
     def _switch(self, source: Publisher[T]) -> None:
-        """Drop the current source, and subscribe to the next. Call this with the permit."""
+        """Drop the current source, and subscribe to the next. The caller must hold the permit."""
         with self._lock:
             replaced, self._current = self._current, None
             self._following = source

@@ -218,7 +218,7 @@ class _Latest:
         self._taken = 0
         """Items taken since the last request. Written by the thread that takes them."""
         self.began = 0
-        """The number of this flow's items that made combinations which had to wait. Written with
+        """The number of this flow's items whose combinations had to wait. Written with
         the permit."""
         self.left = 0
         """The number of these items that no longer wait. Written by the thread that takes them."""
@@ -227,7 +227,7 @@ class _Latest:
         )
 
     def taken(self) -> None:
-        """Count an item that was delivered, and request more when enough items were."""
+        """Count a delivered item, and request more items when enough were delivered."""
         self._taken += 1
         if self._taken == self._limit:
             self._taken = 0
@@ -362,7 +362,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
             self.complete()
 
     def _wake(self) -> None:
-        """Tell the downstream that there is something to poll. Call this with the permit."""
+        """Tell the downstream that there is something to poll. The caller must hold the permit."""
         downstream = self._downstream
         if downstream is None:
             return
@@ -385,7 +385,10 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
 
     @override
     def poll(self) -> tuple[Any, ...] | Empty:
-        """Take the next combination; request more of a source when enough of them were polled."""
+        """Return the next combination, and request more of the source whose item completed it.
+
+        There is one request for 75 % of the items that the source may be ahead.
+        """
         waiting = self._waiting
         if not waiting or self.over:
             return EMPTY  # the downstream polls until it finds nothing

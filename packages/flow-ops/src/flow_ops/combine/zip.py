@@ -446,7 +446,9 @@ class Zip(Coordinator[tuple[Any, ...]]):
         return True
 
     def take(self, one: ZippedInput, item: Any) -> bool:
-        """Take an item of a source that pushes, if the row waits for it. Call this with the permit.
+        """Take an item of a source that pushes, if the row waits for it.
+
+        The caller must hold the permit.
 
         Returns:
             True if the item was taken, and all was done that it made possible.

@@ -85,7 +85,7 @@ class Slots(Coordinator[R], Generic[T, R, W]):
 
     @abstractmethod
     def left(self, running: dict[W, object]) -> None:
-        """Give up work: its results are not wanted any more. Call this with the permit."""
+        """Give up work: its results are not wanted any more. The caller must hold the permit."""
 
     @override
     def open(self) -> None:

@@ -102,7 +102,7 @@ class BufferedInput(PolledInput[T]):
             self.on_error(overflow(owner.label, self.prefetch))
 
     def poll(self) -> T | Empty:
-        """Return the next item; or EMPTY: look at `ended` then. Call this with the permit."""
+        """Return the next item; or EMPTY: look at `ended` then. The caller must hold the permit."""
         queue = self._queue
         if queue is None:
             waiting = self._waiting
@@ -132,7 +132,10 @@ class BufferedInput(PolledInput[T]):
         self.owner.request_of(self, self._limit)
 
     def ended(self) -> bool:
-        """Return whether no more items come; if so, read `error`. Call this with the permit."""
+        """Return whether no more items come; if so, read `error`.
+
+        The caller must hold the permit.
+        """
         if not self.done:  # read before looking: items from before the end wait by then
             return False
         if self._queue is None:

@@ -207,7 +207,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     def connect_later(self, source: Publisher[T], to: Input[T]) -> None:
         """Subscribe an input to a source as soon as the permit is given back.
 
-        Call this with the permit.
+        The caller must hold the permit.
 
         The items of a synchronous source are then handled as they come, while with `connect` under
         the permit all that was requested has to wait. The input counts as `active` at once. Several
@@ -226,7 +226,9 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         argument: object = None,
         drop: _Drop = None,
     ) -> None:
-        """Run `action(argument)` as soon as the permit is given back. Call this with the permit.
+        """Run `action(argument)` as soon as the permit is given back.
+
+        The caller must hold the permit.
 
         An error that `action` raises fails the flow, with a note of the place where the operator
         was assembled.
@@ -355,7 +357,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         return requested if requested == UNBOUNDED else requested - self._emitted
 
     def emit(self, item: R) -> bool:
-        """Send `item`. Call this with the permit, and only if there is demand.
+        """Send `item`. The caller must hold the permit, and there must be demand.
 
         Returns:
             Whether the item uses up demand; if not, another item is wanted.
@@ -374,15 +376,15 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         return True
 
     def complete(self) -> None:
-        """Cancel all inputs, and send on_complete. Call this with the permit."""
+        """Cancel all inputs, and send on_complete. The caller must hold the permit."""
         self._finish(None)
 
     def fail(self, error: BaseException) -> None:
-        """Cancel all inputs, and send on_error with `error`. Call this with the permit."""
+        """Cancel all inputs, and send on_error with `error`. The caller must hold the permit."""
         self._finish(error)
 
     def end(self, error: BaseException | None) -> None:
-        """Complete, or fail if there is an error. Call this with the permit."""
+        """Complete, or fail if there is an error. The caller must hold the permit."""
         self._finish(error)
 
     def blame(self, error: BaseException) -> BaseException:
@@ -476,8 +478,8 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     def forsake(self, error: BaseException) -> None:
         """Note that a fatal `error` propagates: `leave` the flows that would have got the end.
 
-        Call this with the permit, and before anything is dropped: the stack may have no room for
-        more calls.
+        The caller must hold the permit, and must not have dropped anything yet: the stack may have
+        no room for more calls.
         """
         leave(error, self._downstream, self)
 
@@ -694,7 +696,7 @@ class Input(CoreSubscriber[T], Generic[T]):
     def _end(self, error: BaseException | None) -> None:
         """Handle the end of the source: completed, or failed with `error`.
 
-        Call this with the permit.
+        The caller must hold the permit.
         """
         self.owner.release(self)
 

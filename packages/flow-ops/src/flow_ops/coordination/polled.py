@@ -64,7 +64,7 @@ class PolledInput(Input[T]):
     def close(self) -> None:
         """Drop the items that wait, and the error if there is one.
 
-        Call this with the permit, when the flow has ended or this input is disconnected.
+        The caller must hold the permit; the flow has ended, or this input is disconnected.
         """
         self.drop_waiting()
         error, self.error = self.error, None

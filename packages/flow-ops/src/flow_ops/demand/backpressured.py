@@ -80,13 +80,13 @@ class Backpressured(Coordinator[T]):
     def ended(self, error: BaseException | None) -> None:
         """Note that the upstream has ended.
 
-        Call this with the permit, after all that the upstream has sent.
+        The caller must hold the permit, and have handled all items that the upstream has sent.
         """
         self._has_ended = True
         self._error = error
 
     def finish(self) -> None:
-        """Send the end of the upstream downstream. Call this with the permit."""
+        """Send the end of the upstream downstream. The caller must hold the permit."""
         error, self._error = self._error, None
         self.end(error)
 
@@ -162,7 +162,7 @@ class UnboundedInput(Input[T]):
             owner.post(owner.ended, failure, hooks.drop_error)
 
     def _pass(self, item: T) -> bool:
-        """Send `item`, if there is demand. Call this with the permit.
+        """Send `item`, if there is demand. The caller must hold the permit.
 
         The result is whether it was sent.
         """

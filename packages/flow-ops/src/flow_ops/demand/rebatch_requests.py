@@ -130,7 +130,7 @@ class Straight(BufferedInput[T]):
         super().on_next(item)
 
     def _pass(self, item: T) -> None:
-        """Send `item`, which is requested. Call this with the permit."""
+        """Send `item`, which is requested. The caller must hold the permit."""
         owner = self.owner
         try:
             # Written out like `emit`: a call would cost.
@@ -143,7 +143,7 @@ class Straight(BufferedInput[T]):
             owner._raised(error)
 
     def _replenish(self) -> None:
-        """Request items again, as many as were delivered. Call this with the permit."""
+        """Request items again, as many as were delivered. The caller must hold the permit."""
         self._consumed = 0
         try:
             self.owner.request_of(self, self._limit)

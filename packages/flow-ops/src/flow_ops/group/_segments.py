@@ -250,7 +250,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
             self.credit(free)
 
     def left(self, segment: Segment[T]) -> None:
-        """Note that a window was cancelled. Call this with the permit."""
+        """Note that a window was cancelled. The caller must hold the permit."""
         self.opened.pop(segment, None)
         self.let_go(segment)
         self.forgotten(segment)

@@ -290,7 +290,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
             self._main.hurry()
 
     def check_over(self) -> None:
-        """Cancel the upstream if no subscriber is left. Call this with the permit."""
+        """Cancel the upstream if no subscriber is left. The caller must hold the permit."""
         if self.main_gone and not self.running():
             self.cancel()
 

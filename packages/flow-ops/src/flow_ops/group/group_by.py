@@ -216,7 +216,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         return self.groups.values()
 
     def begin(self, key: K) -> Group[V]:
-        """Begin a group. Call this with the permit."""
+        """Begin a group. The caller must hold the permit."""
         return Group(self, key, self._overtakes)
 
     @override
@@ -256,7 +256,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         return True
 
     def group_left(self, group: Group[V]) -> None:
-        """Note that a group was cancelled. Call this with the permit."""
+        """Note that a group was cancelled. The caller must hold the permit."""
         self.unsubscribed.pop(group, None)
         key: Any = group.key  # a K: its own
         if self.groups.get(key) is group:

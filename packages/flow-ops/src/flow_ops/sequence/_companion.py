@@ -59,7 +59,7 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
     def ask(self, signal: S) -> None:
         """Say that a run has ended, and wait for the companion's item.
 
-        Call this with the permit.
+        The caller must hold the permit.
         """
         self._paused = True
         self.outside(self._tell, signal)

@@ -133,7 +133,7 @@ class ObserveOnSource(Publisher[T]):
         upstream: the flow that the items come from.
         runner: runs the downstream.
         prefetch: items to request ahead.
-        delay_error: whether waiting items come before an error.
+        delay_error: whether an error is sent only after the items that came before it.
         label: the operator and where it was assembled, for messages.
     """
 
@@ -189,7 +189,7 @@ class ObserveOnSubscriber(
         downstream: gets the signals.
         runner: runs the tasks that drain.
         prefetch: items to request ahead, and the capacity of the queue.
-        delay_error: whether waiting items come before an error.
+        delay_error: whether an error is sent only after the items that came before it.
         label: the operator and where it was assembled, for messages.
     """
 

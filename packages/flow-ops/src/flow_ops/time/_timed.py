@@ -107,20 +107,23 @@ class Timed(Coordinator[R]):
         run."""
 
     def wake(self) -> None:
-        """Do what is due: the time of `wake_at` has come. Call this with the permit."""
+        """Do what is due: the time of `wake_at` has come. The caller must hold the permit."""
 
     def wake_at(self, time_s: float) -> None:
-        """Call `wake` at this time of the clock, and not before. Call this with the permit."""
+        """Call `wake` at this time of the clock, and not before.
+
+        The caller must hold the permit.
+        """
         self._due = time_s
         if time_s < self._timer_due:
             self._start_timer()
 
     def wake_in(self, delay_s: float) -> None:
-        """Call `wake` after `delay_s` seconds, and not before. Call this with the permit."""
+        """Call `wake` after `delay_s` seconds, and not before. The caller must hold the permit."""
         self.wake_at(self.clock.now() + delay_s)
 
     def stop_timer(self) -> None:
-        """Stop the timer: `wake` is not called. Call this with the permit."""
+        """Stop the timer: `wake` is not called. The caller must hold the permit."""
         self._due = self._timer_due = math.inf
         self._number += 1
         timer, self._timer = self._timer, None
@@ -244,13 +247,16 @@ class Newest(Timed[T], Generic[T, V]):
 
     @abstractmethod
     def arrived(self, item: T, made: V) -> None:
-        """Take an item. Call this with the permit."""
+        """Take an item. The caller must hold the permit."""
 
     def last(self) -> None:
-        """Send the items that are left: the source has completed. Call this with the permit."""
+        """Send the items that are left: the source has completed.
+
+        The caller must hold the permit.
+        """
 
     def give(self, item: T) -> None:
-        """Send `item`, which is due, or have it wait. Call this with the permit."""
+        """Send `item`, which is due, or have it wait. The caller must hold the permit."""
         if self._ready is EMPTY and self.demand:
             self.emit(item)
             return
@@ -259,7 +265,10 @@ class Newest(Timed[T], Generic[T, V]):
             hooks.drop_item(replaced)
 
     def finish(self) -> None:
-        """Complete when everything was sent: no more items come. Call this with the permit."""
+        """Complete when everything was sent: no more items come.
+
+        The caller must hold the permit.
+        """
         if self._ending or self.over:
             return
         self._ending = True

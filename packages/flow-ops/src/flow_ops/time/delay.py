@@ -188,7 +188,7 @@ class Delay(Timed[T]):
         return self.clock.now() + self._delay_s
 
     def end_at(self, ending: tuple[float, BaseException | None]) -> None:
-        """Note that the upstream has ended. Call this with the permit."""
+        """Note that the upstream has ended. The caller must hold the permit."""
         main = self._main
         if main is not None:
             self.release(main)

@@ -108,7 +108,7 @@ class _Sample(Newest[T, None]):
         self._newest = item
 
     def take_sample(self) -> None:
-        """Send the newest item, if there is a new one. Call this with the permit."""
+        """Send the newest item, if there is a new one. The caller must hold the permit."""
         newest, self._newest = self._newest, EMPTY
         if newest is not EMPTY:
             self.give(newest)

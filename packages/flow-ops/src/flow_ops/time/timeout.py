@@ -177,7 +177,7 @@ class Timeout(Timed[T]):
     def guarded(self, item: T, made: Publisher[object]) -> bool:
         """Send an item; the flow that was made for it ends the time for the next item.
 
-        Call this with the permit. The result is whether the item used up demand.
+        The caller must hold the permit. The result is whether the item used up demand.
         """
         self.stop_timer()
         self._leave()
@@ -189,7 +189,7 @@ class Timeout(Timed[T]):
         return used
 
     def ended(self, error: BaseException | None) -> None:
-        """Note that the upstream has ended. Call this with the permit."""
+        """Note that the upstream has ended. The caller must hold the permit."""
         self.end(error)
 
     def _on_item(self, item: T) -> bool:

@@ -27,9 +27,9 @@ R = TypeVar("R")
 class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
     """Receives one inner flow.
 
-    Items go straight to the downstream, under a permit that shows when no item is being sent. If a
-    publisher answers a request within on_next by another call of on_next, the permit is taken:
-    these items wait, which keeps their order and bounds the stack.
+    Items go straight to the downstream, under a permit: it is taken while an item is being sent. If
+    a publisher answers a request made within on_next by calling on_next again, it finds the permit
+    taken, and its item waits in a queue. This keeps the items in order, and the stack bounded.
 
     Args:
         owner: the subscriber whose downstream gets the items.

@@ -147,7 +147,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
     def _in_place(self, flow: Flow[R]) -> tuple[Flow[R], int] | None:
         """Send the items of an inner flow that can be pulled, as long as none has to wait.
 
-        Call this with the permit. No other inner flow wants it, since none is running.
+        The caller must hold the permit. No other inner flow wants it, since none is running.
 
         Returns:
             The flow to subscribe to, and how many of its items were sent; None if it has
@@ -425,7 +425,7 @@ class MergedInput(Input[R]):
         owner.post(self._end, None)
 
     def taken(self) -> None:
-        """Count an item that had to wait and was sent. Call this with the permit."""
+        """Count an item that had to wait and was sent. The caller must hold the permit."""
         self._left += 1
         if self._ended:
             if self._left == self._came:

@@ -259,7 +259,10 @@ class Mapping(Coordinator[R], Generic[T, R]):
             slots.signal()
 
     def outer_ended(self, error: BaseException | None) -> None:
-        """Note that the upstream has ended, or the mapper has failed. Call this with the permit."""
+        """Note that the upstream has ended, or the mapper has failed.
+
+        The caller must hold the permit.
+        """
         self.exhausted = True
         if error is not None:
             self.keep(error)
@@ -267,14 +270,14 @@ class Mapping(Coordinator[R], Generic[T, R]):
     def keep(self, error: BaseException) -> None:
         """Note an error, with which the flow fails now, or when all inner flows have ended.
 
-        Call this with the permit.
+        The caller must hold the permit.
         """
         self._errors.append(error)
         if not self._delay_error:
             self.finish()
 
     def finish(self) -> None:
-        """Send the end: all inner flows have ended. Call this with the permit."""
+        """Send the end: all inner flows have ended. The caller must hold the permit."""
         errors, self._errors = self._errors, []
         if errors:
             self.fail(combined(self.label, errors))
@@ -364,7 +367,7 @@ class Outer(Input[T], Generic[T, R]):
     def taken(self) -> None:
         """Note that the only item of an inner flow, which had to wait, was sent.
 
-        Call this with the permit.
+        The caller must hold the permit.
         """
         self.slots.freed += 1
 

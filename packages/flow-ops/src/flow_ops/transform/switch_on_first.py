@@ -113,7 +113,7 @@ class SwitchOnFirst(Passing[R], Generic[T, R]):
             self.connect(self._source, head)
 
     def begin(self, first: Notification[T], rest: Rest[T]) -> None:
-        """Pass on what the transformer makes of the first signal.
+        """Call the transformer with the first signal, and follow the flow that it returns.
 
         The upstream's thread calls this, without the permit.
         """
@@ -139,7 +139,10 @@ class SwitchOnFirst(Passing[R], Generic[T, R]):
 
 @final
 class Head(Input[T]):
-    """Receives the upstream: the first signal for the transformer, all signals for the whole flow.
+    """Receives the signals of the upstream.
+
+    The transformer gets the first signal; the whole flow, which the transformer gets too, emits all
+    signals, including the first.
 
     Args:
         owner: the operator, with the transformer.
@@ -192,7 +195,7 @@ class Head(Input[T]):
         self._deciding.begin(OnComplete() if error is None else OnError(error), rest)
 
     def close(self) -> None:
-        """Stop: the flow has ended. Call this with the permit."""
+        """Stop: the flow has ended. The caller must hold the permit."""
         rest, self._rest = self._rest, None
         if rest is not None:
             rest.close()

@@ -423,7 +423,7 @@ class ScheduledFeed(Feed[T]):
                 self.end(error)
 
     def _schedule(self) -> None:
-        """Have the scheduler drain. Call this with the permit."""
+        """Have the scheduler drain. The caller must hold the permit."""
         while True:
             turn = _Turn()
 

@@ -86,10 +86,10 @@ class Push:
         """Note that another batch of the input was read.
 
         Args:
-            checksum: the checksum of its rows, in their order.
+            checksum: the checksum of the batch's rows; it depends on their order.
 
         Raises:
-            PartitionChangedError: if the previous attempt had read something else up to this point.
+            PartitionChangedError: if the previous attempt had read different rows up to this point.
         """
         self._checksum = zlib.crc32(checksum.to_bytes(4), self._checksum)
         if self._read + 1 == self._known and self._checksum != self._expected:

@@ -89,7 +89,7 @@ class _BrokenError(Exception):
 
 @final
 class _Connection:
-    """One task's socket, and how much of the present piece (head or body) has arrived."""
+    """One task's socket, and how much of the current piece (head or body) has arrived."""
 
     __slots__ = (
         "body",
@@ -122,7 +122,7 @@ class _Connection:
         self.filled = 0
 
     def fill(self) -> bool:
-        """Read what has arrived; return True if the present piece is complete."""
+        """Read what has arrived; return True if the current piece is complete."""
         missing = len(self.buffer) - self.filled
         with memoryview(self.buffer) as view:
             while missing:

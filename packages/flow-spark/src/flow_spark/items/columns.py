@@ -431,7 +431,7 @@ def _foreign_to(kind: ArrowType) -> Callable[[type[Any]], bool] | None:
 
 
 def _loss_of(kind: ArrowType) -> Callable[[Any], str | None] | None:
-    """Return a function that reports what Arrow would change in a value to make it fit."""
+    """Return a function that reports how Arrow would change a value to fit the type `kind`."""
     if kind == _FLOAT32:
         return _overflow
     if is_zoned(kind):

@@ -110,7 +110,10 @@ def spark_type_of(hint: TypeHint) -> DataType | None:
 
 
 def marked(schema: ArrowSchema, struct: StructType) -> ArrowSchema:
-    """Return `schema` with marks where `struct`, the same schema in Spark, has UDTs."""
+    """Return `schema`, with a mark on each field that has a user-defined type in `struct`.
+
+    `struct` is the same schema in Spark's types.
+    """
     fields = [_marked(field, given.dataType) for field, given in zip(schema, struct, strict=True)]
     return pa.schema(fields) if any(map(_is_marked, fields)) else schema
 

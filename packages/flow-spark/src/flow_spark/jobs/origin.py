@@ -169,7 +169,7 @@ class Origin(Runs, Protocol):
     @property
     @abstractmethod
     def as_(self) -> object:
-        """The type of items that the driver makes of rows that no stage has read.
+        """The type to which the driver converts rows that reach it without a stage having read them.
 
         See `RowReader`.
         """

@@ -195,7 +195,7 @@ class BatchItems:
         self.check()
 
     def check(self) -> None:
-        """Raise if the items may not be complete; then nothing may be committed."""
+        """Raise an error if items may be missing; the caller must commit nothing then."""
         if self._delivery.cut():
             raise _CutError(
                 f"the flow was cancelled while micro-batch {self._delivery.batch_id} was being "

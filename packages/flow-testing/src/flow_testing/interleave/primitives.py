@@ -82,7 +82,11 @@ class _Steps:
 
 
 class _Primitive:
-    """The common part: other threads get the original, and the code of primitives has no steps."""
+    """The base class of the replacements: threads outside the exploration get the original.
+
+    Threads are switched only where a replacement calls `_Steps.step` or waits, not between other
+    lines of its code.
+    """
 
     __slots__ = ("_scheduler", "_steps", "_waiters")
 
