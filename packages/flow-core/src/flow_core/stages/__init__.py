@@ -2,10 +2,10 @@
 
 All stages have this in common, unless their own documentation says otherwise:
 
-Demand: a stage that makes at most one item of each passes requests on. An item that it drops is
-requested again, or the stage answers False for it if its upstream is conditional (see
+Demand: a stage that turns each item into at most one item passes requests on. An item that it drops
+is requested again, or the stage answers False for it if its upstream is conditional (see
 `ConditionalSubscriber`). A stage that emits nothing before the end requests everything. A stage
-that makes several items of one, or adds some, requests 128 items ahead and refills at 75 %. No
+that turns one item into several, or adds items, requests 128 items ahead and refills at 75 %. No
 stage requests more than it can use; `take` is an example.
 Thread: an item passes the stage on the thread that brings it; an item that had to wait for demand,
 on the thread that requests it. A stage starts no thread and waits for none.

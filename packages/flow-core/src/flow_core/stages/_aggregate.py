@@ -1,4 +1,4 @@
-"""Stages that make one item of all items, and the methods of `Flow` that add them."""
+"""Stages that combine all items into one, and the methods of `Flow` that add them."""
 
 from __future__ import annotations
 
@@ -380,7 +380,7 @@ def _called(combiner: Callable[[A, A], object]) -> Callable[[A, A], object]:
 
 
 class Aggregating(Fluent[T_co], Generic[T_co]):
-    """The methods that make one item of all items, or put all items in another order."""
+    """The methods that combine all items into one, or put all items in another order."""
 
     __slots__ = ()
 
@@ -681,7 +681,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(IS_EMPTY)
 
     def contains(self, item: object) -> Flow[bool]:
-        """One item: True if an item equals `item`, sent with the first that does; else False.
+        """One item: True as soon as an item equals `item`; False if the flow completes without one.
 
         >>> import flow_core as flow
         >>> list(flow.just("a", "b").contains("b"))

@@ -43,7 +43,7 @@ class Raised(enum.Enum):
 
 
 class Staged(Protocol):
-    """The object that a loop was made from; it gives its stages when one of them fails."""
+    """The object that a loop was made from; it returns its stages when one of them fails."""
 
     def _staged(self) -> Program[Any, Any]: ...  # Any: items of any type
 

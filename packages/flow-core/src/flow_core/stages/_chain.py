@@ -63,7 +63,7 @@ class StageChain(Generic[T_co]):
         """The arguments of the last stage; if there are few stages, also those of the stages
         before. None without stages."""
         self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None
-        """The flow and the operator that this flow was made of, and the place in the user's code;
+        """The flow and the operator that this flow was made from, and the place in the user's code;
         None unless this flow has its own source."""
         self._code: CodeType | str | None
         """Together with `_at`: the `Site` of the last stage, or of the source in debug mode."""
@@ -71,7 +71,7 @@ class StageChain(Generic[T_co]):
         self._node: Node | None
         """The node (see `Node`) of all stages behind the source; see `_placed`."""
         self._parent: Flow[Any] | None
-        """The flow that the last stage was put behind."""
+        """The flow to which the last stage was added."""
         self._program: Program[Any, T_co] | tuple[object, ...] | None
         """The things that one run keeps for the next one: only the arguments of all stages, if the
         run needed no more of the program than these."""

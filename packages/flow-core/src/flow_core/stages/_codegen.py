@@ -37,7 +37,7 @@ class Form(enum.Enum):
 HEAD: Final = -1
 TAIL: Final = -2
 AGAIN: Final = -3
-"""The owner of lines that raise an error again, whose owner is known already."""
+"""The owner of lines that raise an error again, after its real owner was found."""
 
 
 @final
@@ -177,7 +177,7 @@ class LoopWriter:
         return out
 
     def _function(self, depth: int) -> None:
-        """Write a function of the items, with all that it needs in cells: a call is one frame."""
+        """Write a function that takes the items; cells hold the rest, so a call is one frame."""
         out = self._out
         name = "first" if self._returns else "list_of"
         out.put(depth, f"def {name}(prepared, items):")

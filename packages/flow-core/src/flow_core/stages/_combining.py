@@ -131,6 +131,7 @@ class Combining(Fluent[T_co], Generic[T_co]):
             other: the iterable; each run iterates over it again, one item ahead, so that the flow
                 completes with the last pair and requests no item of its upstream in vain. An
                 iterator serves one run only; see `from_iterable`.
-            zipper: makes one item of two; must not return None. Without it, the pair is a tuple.
+            zipper: combines two items into one; must not return None. Without it, the pair is a
+                tuple.
         """
         return self._add(ZIP_WITH_ITERABLE, once(other, "zip_with_iterable"), zipper)

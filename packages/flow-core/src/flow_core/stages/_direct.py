@@ -30,7 +30,7 @@ _METHODS: Final = {
     "starmap": STARMAP,
     "take_while": TAKE_WHILE,
 }
-"""The methods that put a stage with one function, and no other argument, behind a flow."""
+"""The methods that add a stage whose only argument is a function to the end of a flow."""
 
 
 def put_directly(kind: type[Flow[Any]]) -> None:

@@ -281,8 +281,8 @@ class Observing(Fluent[T_co], Generic[T_co]):
         end
 
         Args:
-            action: called after the subscriber has got the end. An error of `action` goes to the
-                dropped-errors hook.
+            action: called after the subscriber has got on_complete or on_error, if it gets one of
+                them. An error of `action` goes to the dropped-errors hook.
         """
         return self._add(FINALLY_ACTION, action)
 

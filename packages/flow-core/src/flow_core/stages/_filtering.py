@@ -33,7 +33,7 @@ CHECK: Final = Template(
     EMIT
     """,
 )
-"""Put between a loop and a source that may give None by mistake (§2.13)."""
+"""Put between a loop and a source that may emit None by mistake (§2.13)."""
 
 FILTER: Final = Template(
     "filter",
@@ -517,7 +517,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
     def slice(
         self, start: int | None = None, stop: int | None = None, step: int | None = None
     ) -> Flow[T_co]:
-        """The items that ``list(flow)[start:stop:step]`` would give.
+        """The items that ``list(flow)[start:stop:step]`` would contain.
 
         ``flow[start:stop:step]`` is the same.
 

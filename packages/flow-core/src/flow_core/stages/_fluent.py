@@ -32,7 +32,7 @@ D = TypeVar("D")
 
 
 class Fluent(Generic[T_co]):
-    """The base of the methods: it puts a stage or an operator behind this flow."""
+    """The base of the methods, which add a stage or an operator to the end of this flow."""
 
     __slots__ = ()
 

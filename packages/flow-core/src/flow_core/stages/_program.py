@@ -9,7 +9,7 @@ form      where items come from       where they go
 ========  ==========================  ==========================================================
 `PULL`    an iterator                 to a loop: ``for x in flow``, executors of a cluster
 `FIRST`   an iterator                 the first is returned, to `Flow.first`; or None
-`CALL`    a list, a str, …            as above, by a function of them, to `Prepared.first`
+`CALL`    a list, a str, …            the first is returned, to `Prepared.first`; or None
 `POLL`    an iterator                 to `QueueSubscription.poll` (SYNC fusion); heeds cancel
 `PUSH`    an iterator                 to ``on_next``, as far as the demand goes; `PUSH_ALL` does
                                       not count it, for a subscriber that has requested everything
@@ -111,8 +111,8 @@ class Program(Generic[T_contra, R_co]):
     ) -> Program[Any, Any]:  # Any: items of any type
         """Return the program of a flow; its stages are made only when they are needed.
 
-        The program does not keep the flow alive, whose source may have items that are not needed
-        any more.
+        The program does not keep the flow alive, since the flow's source may have items that are
+        not needed any more.
 
         Args:
             shape: the shape of all stages.
@@ -225,7 +225,7 @@ class Program(Generic[T_contra, R_co]):
         return items
 
     def first(self, source: Iterator[T_contra]) -> R_co | None:
-        """Return the first item that `iterate` would give, or None, and close what is open.
+        """Return the first item that `iterate` would yield, or None; close all that is open.
 
         Args:
             source: the items; if this is a generator, it is closed.
@@ -241,9 +241,9 @@ class Program(Generic[T_contra, R_co]):
             close_iterator(items)
 
     def poll(self, source: Iterator[T_contra], gate: Gate) -> GeneratorType[R_co, None, None]:
-        """Do as `iterate`, but end the loop soon when ``gate.cancelled`` is set.
+        """Do as `iterate`, but end the loop soon after ``gate.cancelled`` was set.
 
-        What the stages do at the end is run by ``gate.close()``.
+        ``gate.close()`` runs what the stages do at the end.
         """
         loop, _ = _chained(self.segments, source, gate)
         # `segments` is never empty, so the last loop made a generator.
@@ -301,7 +301,7 @@ class Program(Generic[T_contra, R_co]):
     def feed(
         self, on_next: Callable[[R_co], object], gate: FeedGate, demand: int, *, conditional: bool
     ) -> GeneratorType[int, Any, None]:  # Any: items and grants of demand are both sent in
-        """Return a loop that gets items by send and pushes. Only for a program of one segment.
+        """Return a loop that gets items by ``send``, and pushes; for one-segment programs only.
 
         When the loop needs the next item (or `END`), it yields the demand that is left; when it
         needs demand, it yields `PAUSED`. ``next`` starts it.
@@ -383,10 +383,10 @@ class Program(Generic[T_contra, R_co]):
         return not (shape.accounts or shape.absorbs)
 
     def blame(self, error: BaseException) -> Raised:
-        """Return where `error` was raised, which came out of one of this program's loops.
+        """Return where an `error` that came out of one of this program's loops was raised.
 
-        If a stage has raised it, the error gets a note that names the stage, and where that was
-        assembled.
+        If a stage has raised it, the error gets a note with the stage, and the place where the
+        stage was assembled.
         """
         traces = [error.__traceback__]
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):

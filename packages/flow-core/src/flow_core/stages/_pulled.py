@@ -39,7 +39,7 @@ fastest."""
 
 @final
 class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic[R]):
-    """Pushes the results that a program makes of an iterator's items, on demand.
+    """Pushes the results of a program for an iterator's items, on demand.
 
     Demand: exact; an item is taken from the source only when it can be delivered.
     Thread: the requester's; one thread at a time. Fusion: SYNC, unless user code would move to

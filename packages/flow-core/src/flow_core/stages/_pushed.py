@@ -339,7 +339,7 @@ class StageSubscriber(
         return True
 
     def _beside(self, item: Any) -> int:  # Any: see subscribe_stages
-        """Take an item that was sent from within the downstream's on_next, as `_receive` runs."""
+        """Take an item sent from within the downstream's on_next, while `_receive` runs."""
         if self._over or self._done:
             hooks.drop_item(item)
         else:
@@ -348,7 +348,7 @@ class StageSubscriber(
         return PAUSED
 
     def _used_up(self, loop: GeneratorType[int, Any, None]) -> None:  # Any: see Program.feed
-        """Handle a pause of the loop, though its stages do not count demand."""
+        """Handle a pause of a loop whose stages do not count demand."""
         if self._program.shape.accounts:
             # A stage has ended the flow, and a later one waits for demand to emit its result.
             self._paused = self._done = self._again = True
@@ -740,7 +740,7 @@ class StageSubscriber(
         """Grant the fusion that the upstream grants, with two exceptions.
 
         NONE is granted across threads if a stage calls a function of the user (F39). ASYNC is not
-        granted if a stage does anything else than to make at most one item of each.
+        granted if a stage does anything but turn each item into at most one item.
         """
         if self._fused is not None or self._out is not None or self._requested or self._open:
             raise late_fusion()
@@ -882,7 +882,7 @@ class StageSubscriber(
 
 
 def _item_by_item(program: Program[Any, Any]) -> bool:  # Any: any program
-    """Return whether each stage only makes at most one item of each item."""
+    """Return whether each stage does nothing but turn each item into at most one item."""
     shape = program.shape
     if shape.accounts or shape.absorbs or shape.stops or shape.hears:
         return False

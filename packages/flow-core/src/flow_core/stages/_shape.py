@@ -344,7 +344,7 @@ _DEEP: Final = Node(depth=MAX_DEPTH, absorbs=True)
 """The root of the nodes for chains that are too long for the tree, behind any source."""
 
 _grown: Final = deque[tuple[Node, _Key]]()
-"""The nodes in the tree, oldest first: of each, the node before it and its key there."""
+"""The nodes in the tree, oldest first, each as the node before it and its key there."""
 _shaped: Final = deque[tuple[Node, _Key]]()
 """Those of the nodes in the tree that have a shape."""
 

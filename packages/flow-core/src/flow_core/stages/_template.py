@@ -116,8 +116,8 @@ class Template:
             It may ``EMIT`` items, and then ``STOP`` to complete instead; without ``STOP``, the flow
             fails with the error.
         on_close: runs once when the flow has ended, however it ended: after the terminal was sent
-            to a subscriber, or as soon as the flow was cancelled. An error of it goes to the
-            dropped-errors hook.
+            to a subscriber, or as soon as the flow was cancelled. An error that it raises goes to
+            the dropped-errors hook.
         helpers: functions and classes that the texts call; they are pickled by reference.
         ordered: whether the result depends on the order of items. If so, the stage has no meaning
             behind an unordered, partitioned source.
@@ -294,7 +294,7 @@ class Stage(Generic[T_contra, R_co]):
         return made
 
     def __call__(self, flow: Flow[T_contra], /) -> Flow[R_co]:
-        """Put this stage behind a flow; `Flow.pipe` calls this."""
+        """Return `flow` with this stage at its end; `Flow.pipe` calls this."""
         return flow._then(self.located())
 
     def located(self) -> Stage[T_contra, R_co]:
@@ -378,7 +378,7 @@ def outside(frame: FrameType) -> FrameType:
         inside = _INSIDE.get(name)
         if inside is None:
             inside = _is_inside(name)
-        # Only then its caller, as Python would have to make a frame object of it.
+        # The caller is looked at only if needed: Python has to make a frame object for it.
         if not inside or (back := frame.f_back) is None:
             return frame
         frame = back
@@ -548,7 +548,7 @@ def _kept(template: Template, trees: dict[str, ast.Module]) -> set[str]:
 
 
 def _is_call_of(node: ast.AST, name: str) -> bool:
-    """Return whether `node` calls the param `name`, which the slot was added to by now."""
+    """Return whether `node` calls the param `name`, to which the slot was added already."""
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(called, ast.Name) and called.id == f"{name}{SLOT}"
 

@@ -1,4 +1,4 @@
-"""Stages that make other items of items, and the methods of `Flow` that add them."""
+"""Stages that turn items into other items, and the methods of `Flow` that add them."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ BUFFER_UNTIL_CHANGED: Final = Template(
 
 
 class Transforming(Fluent[T_co], Generic[T_co]):
-    """The methods that make other items of items."""
+    """The methods that turn items into other items."""
 
     __slots__ = ()
 

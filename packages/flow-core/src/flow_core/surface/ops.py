@@ -360,7 +360,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def cancel_on(self, executor: Executor) -> Flow[T_co]:
-        """Cancel the upstream on `executor`: for sources whose cancel blocks, or needs one thread.
+        """Cancel the upstream on `executor`, if its cancel blocks or must run on a certain thread.
 
         >>> from concurrent.futures import ThreadPoolExecutor
         >>> from threading import current_thread
@@ -368,7 +368,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> pool, places = ThreadPoolExecutor(1, thread_name_prefix="closer"), []
         >>> ticks = flow.never().do_on_cancel(lambda: places.append(current_thread().name))
         >>> ticks.cancel_on(pool).subscribe(print).dispose()
-        >>> pool.shutdown()  # waits until that has happened
+        >>> pool.shutdown()  # waits until the cancel has run
         >>> places
         ['closer_0']
 

@@ -220,7 +220,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def cancel_on(self, executor: Executor) -> ParallelFlow[T_co]:
-        """Cancel the upstream on `executor`: for sources whose cancel blocks, or needs one thread.
+        """Cancel the upstream on `executor`, if its cancel blocks or must run on a certain thread.
 
         In each rail; see `Flow.cancel_on`.
         """
@@ -295,7 +295,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def contains(self, item: object) -> ParallelFlow[bool]:
-        """One item: True if an item equals `item`, sent with the first that does; else False.
+        """One item: True as soon as an item equals `item`; False if the flow completes without one.
 
         In each rail; see `Flow.contains`.
         """
@@ -434,7 +434,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("do_after_next", action)
 
     def do_after_terminate(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` when the flow has completed or failed, and the subscriber has the end.
+        """Call `action` after the subscriber has got on_complete or on_error.
 
         In each rail; see `Flow.do_after_terminate`.
         """
@@ -480,7 +480,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("do_on_cancel", action)
 
     def do_on_complete(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` when the flow completes, before the subscriber gets the end.
+        """Call `action` when the flow completes, before the subscriber gets on_complete.
 
         In each rail; see `Flow.do_on_complete`.
         """
@@ -515,7 +515,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("do_on_subscribe", action)
 
     def do_on_terminate(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
-        """Call `action` when the flow completes or fails, before the subscriber gets the end.
+        """Call `action` when the flow ends, before the subscriber gets on_complete or on_error.
 
         In each rail; see `Flow.do_on_terminate`.
         """
@@ -1180,7 +1180,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def slice(
         self, start: int | None = None, stop: int | None = None, step: int | None = None
     ) -> ParallelFlow[T_co]:
-        """The items that ``list(flow)[start:stop:step]`` would give.
+        """The items that ``list(flow)[start:stop:step]`` would contain.
 
         In each rail; see `Flow.slice`.
         """

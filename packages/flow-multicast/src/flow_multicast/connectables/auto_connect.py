@@ -1,4 +1,4 @@
-"""`Connectable.auto_connect`: the subscriber that makes up the number starts the run."""
+"""`Connectable.auto_connect`: the subscriber that completes the number starts the run."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class AutoConnected(Publisher[T]):
         if self._last() is not None:
             self._connectable.join(downstream, self._last)
             return
-        # It may be the one that connects, and has to get the error if that fails.
+        # This subscriber may be the one that connects: if that fails, it has to get the error.
         waiting: _Waiting[T] = (
             _ConditionalWaiting(downstream)
             if isinstance(downstream, ConditionalSubscriber)
@@ -111,7 +111,7 @@ class AutoConnected(Publisher[T]):
                 failed.fail(error)
 
     def _next(self) -> _Waiting[T] | None:
-        """Return the subscriber that connects now that another one has failed to connect.
+        """Return the subscriber that has to connect next, after another one has failed to.
 
         If there is none, the next subscriber to come connects.
         """
@@ -126,7 +126,7 @@ class AutoConnected(Publisher[T]):
         return found[0] if found else None
 
     def connect(self) -> None:
-        """Connect, and keep that run."""
+        """Connect, and keep the connection for later subscribers."""
         self._connectable.connect_until_begun(self._connected)
 
     def _last(self) -> Disposable | None:

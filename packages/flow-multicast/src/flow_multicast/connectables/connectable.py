@@ -50,8 +50,8 @@ class ConnectableBase(Connectable[T], Generic[T]):
         Args:
             subscriber: the subscriber.
             last: returns the connection whose run is the last one, if that is known. When that run
-                has ended and no other one has begun, the subscriber gets its end, and does not wait
-                for another run.
+                has ended and no other one has begun, the subscriber gets the terminal of that run,
+                and does not wait for another run.
 
         Returns:
             The connection that serves the subscriber, now or when `connect` is called.
@@ -85,19 +85,19 @@ class ConnectableBase(Connectable[T], Generic[T]):
         """Do nothing: by default, there is nothing to forget."""
 
     def current(self, connection: Disposable) -> Disposable:
-        """Return the connection that replaces `connection`, if the run of that one never began."""
+        """Return `connection`, or the one that has replaced it before its run began."""
         return connection
 
     def run(self, connection: Disposable) -> object:
-        """Return the identity of the run for subscribers that wait for `connection`.
+        """Return the identity of the run that subscribers of `connection` get or wait for.
 
-        It is the same for a connection that was disposed of before it began, and for the one after
-        it.
+        A connection that was disposed of before its run began, and the connection that replaces it,
+        have the same one.
         """
         return connection
 
     def kept(self) -> Disposable | None:
-        """Return the last run, if its source has ended and newcomers still go to it."""
+        """Return the last run, if its source has ended but new subscribers still join it."""
         return None
 
     def detach(self, connection: Disposable) -> Callable[[], object]:

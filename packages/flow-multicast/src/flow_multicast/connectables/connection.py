@@ -333,8 +333,9 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
         """Keep the subscription: the downstream has had its own."""
         if subscription is None:
             raise none_given("on_subscribe")
-        # The first entry wins. Later requests go straight to it. Earlier ones are in `_asked`, and
-        # `request` reads the link after its append, so one of the two threads forwards them.
+        # The first entry wins. Later requests go straight to that subscription. Earlier ones are in
+        # `_asked`, and `request` reads the link after its append, so one of the two threads
+        # forwards them.
         if self._link.setdefault(0, subscription) is not subscription:
             subscription.cancel()
         else:
@@ -451,7 +452,8 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         """Not empty until there is an upstream: the upstream whose call pops the entry is taken."""
         self.upstream: Subscription | None = None
         self._inbox: deque[T] = deque()
-        """Items of a source that answers a request within its on_next; bounded by the request."""
+        """Items with which the source answers requests made within an on_next. There are never more
+        than were requested."""
         self._ends: dict[int, list[BaseException | Completed | None]] = {}
         """The reason why no more items are taken from the source, as entry 0: the end that the
         processor gets after the items in the inbox. The first writer wins."""
@@ -616,7 +618,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         # The connection is given up before the end is sent: a subscriber that subscribes again from
         # within its `on_complete` starts the next run (C16, C31).
         self._owner.ended(self._connection, end)
-        if processor is None:  # it has cancelled just before
+        if processor is None:  # the processor has cancelled just before
             if isinstance(end, BaseException) and not self._stopped:
                 hooks.drop_error(end)
         elif isinstance(end, BaseException):

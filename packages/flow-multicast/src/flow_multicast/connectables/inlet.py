@@ -82,7 +82,7 @@ class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
         self.signal()
 
     def pull(self, link: Link[T, R]) -> None:
-        """Note that a connection has ended, without an end for the processor."""
+        """Note that a connection has ended; the processor gets no terminal."""
         self._inbox.append((link, EMPTY, None))
         self.signal()
 
@@ -208,7 +208,7 @@ class _WeakSubscription(Subscription, Scannable):
     __slots__ = ("_inlet",)
 
     def __init__(self, inlet: Inlet[Any, Any]) -> None:  # Any: no items pass here
-        # Its connectable keeps it, and the running connection does.
+        # The connectable and the running connection keep the inlet alive.
         self._inlet = weakref.ref(inlet)
 
     @override

@@ -150,16 +150,16 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
                 if stage.processor is None:
                     break
             if members.pop(member, EMPTY) is EMPTY:
-                return connection  # the thread that has begun it serves this one
+                return connection  # the thread that has begun the run serves this member
             if stage.processor is not None and stage.connection is connection:
                 stage.processor.subscribe(member)
                 return connection
-        if member.gone:  # it may have looked for itself on the list before it was there
+        if member.gone:  # its cancel may have come before it was on the list
             members.pop(member, None)
         elif stage.state is State.GATHERING:
             before = last()
             if isinstance(before, Connection) and before.outcome is not None:
-                # There is no run to wait for. This object made it.
+                # There is no run to wait for. This object has made `before`.
                 over = cast("Connection[T, R]", before)
                 if members.pop(member, EMPTY) is not EMPTY:
                     member.turn_away(over)
@@ -216,8 +216,8 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             if callback is not None:
                 callback(connection)
         except BaseException:
-            # The next connect() tries again (C35, C36), and code that was given this one cannot
-            # stop that (C09).
+            # The next connect() tries again (C35, C36), and code that has got this connection
+            # cannot stop that one (C09).
             self._move(connection, State.STARTING)
             raise
         link = None if self._inlet is None else Link(self._inlet, connection.epoch + 1)
@@ -241,7 +241,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
                 member.connection = weakref.ref(connection)
                 processor.subscribe(member)
         if feeder.over:
-            return  # disposed of by one of those
+            return  # one of these subscribers has disposed of the connection
         try:
             self._source.subscribe(feeder)
         except BaseException as error:
@@ -318,7 +318,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             f"{self._label}: its connection was disposed of while the source ran"
         )
         connection.close(error)
-        # Another thread may have done so, and not have come to this yet.
+        # Another thread may have closed it, but not have come to this line yet.
         before = self._move(connection, State.STARTING, State.RUNNING)
         feeder = None if before is None else before.feeder
         if feeder is None:

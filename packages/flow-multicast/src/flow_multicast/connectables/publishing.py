@@ -41,16 +41,16 @@ def multicast(
 
     With a function that makes processors, each connection has its own. Subscribers that come before
     `connect` are kept, and get all items from the first one on; subscribers that come later get
-    what the processor gives to late ones; subscribers that come after the end wait for the next
+    what the processor sends to late ones; subscribers that come after the end wait for the next
     `connect`. If a connection is disposed of while the source runs, its subscribers get a
     `DisconnectedError`, so each receives an end. What a slow subscriber gets, and what happens when
     a subscriber leaves, is up to the processor.
 
-    With a processor itself, all connections share it, and subscribers go straight to it. When it
+    With a single processor, all connections share it, and subscribers go straight to it. When it
     has ended, later subscribers and connections get only its end, since a processor ends once; if a
     connection is disposed of, its subscribers do not notice, and continue with the next connection.
 
-    Demand: depends on the processor; that of `publish` coordinates the demand of its subscribers.
+    Demand: depends on the processor; the one of `publish` coordinates its subscribers' demand.
     Thread: that of the source. Fusion: none.
 
     Args:
@@ -112,9 +112,9 @@ def publish(
     `selector` may use the shared flow several times.
 
     Demand: the smallest demand of all subscribers. Without subscribers, `prefetch` items wait for
-    the next one, even when the source has ended after these. Items that wait count as taken by
+    the next subscriber, even if the source has ended after them. Items that wait count as taken by
     subscribers: a source that remembers across crashes which items were taken, such as
-    ``from_stream`` of flow-spark with a checkpoint, does not give them again, even if no subscriber
+    ``from_stream`` of flow-spark with a checkpoint, does not emit them again, even if no subscriber
     has handled them.
     Thread: that of the source, or of the requester. Fusion: none.
     Errors: those of the source go to all. A subscriber that raises is removed; the others continue.
@@ -201,7 +201,7 @@ def publish_value(value: T) -> Operator[T, Connectable[T]]:
     requests or subscribes. Fusion: none.
 
     Args:
-        value: the value that subscribers get before the flow has given one.
+        value: the value that subscribers get before the flow has emitted one.
 
     Raises:
         NoneItemError: if `value` is None.

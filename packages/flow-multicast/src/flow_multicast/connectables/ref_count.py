@@ -47,7 +47,7 @@ class _Run(NamedTuple):
     """The state of one run."""
 
     connection: Disposable
-    """The connection. If another one was made in its place, that one is found through this one."""
+    """The connection; if another one has replaced it, `ConnectableBase.current` returns that."""
     subscribers: int = 0
     connected: bool = False
     """True when a subscriber has connected, or is about to."""
@@ -81,7 +81,7 @@ class _Runs(NamedTuple):
         return _Runs(self.joining, {**self.runs, key: run}, self.stopping)
 
     def without(self, counted: _Counted[Any]) -> _Runs:
-        """Return a copy of this in which `counted` is not just subscribing, if it was."""
+        """Return a copy of this without `counted` among those that are just subscribing."""
         joining = tuple(one for one in self.joining if one is not counted)
         if len(joining) == len(self.joining):
             return self
@@ -238,8 +238,7 @@ class RefCounted(Publisher[T]):
                 home if first is EMPTY else first,
                 grace,
             )
-            # One step: no thread may see us neither as joining nor as counted, or it would stop the
-            # run.
+            # In one step: a thread that saw us as neither joining nor counted would stop the run.
             return runs.without(counted).having(key, run)
 
         before, now = self._runs.update(count)
@@ -247,8 +246,8 @@ class RefCounted(Publisher[T]):
 
     def _connect(self, connection: Disposable, counted: _Counted[T]) -> None:
         def connected(made: Disposable) -> None:
-            # It belongs to another run if that has ended meanwhile; no subscriber belongs to it
-            # then.
+            # `made` belongs to another run if the run of `connection` has ended meanwhile; then no
+            # subscriber belongs to it.
             key = self._connectable.run(made)
             self._runs.update(
                 lambda runs: runs.having(
@@ -271,7 +270,7 @@ class RefCounted(Publisher[T]):
                 failed.fail(error)
 
     def _next(self, connection: Disposable, failed: _Counted[T]) -> _Counted[Any] | None:
-        """Return the subscriber that connects now that `failed` has failed to connect.
+        """Return the subscriber that has to connect next, after `failed` has failed to.
 
         If there is none, the next subscriber to come connects.
         """
@@ -354,7 +353,7 @@ class RefCounted(Publisher[T]):
     def _begin(self, key: object, run: _Run, grace: _Grace) -> None:
         def expire(runs: _Runs) -> _Runs:
             now = runs.runs.get(key)
-            # A timer that was stopped too late to stay silent is not the one of the run any more.
+            # A timer that was stopped too late still calls this, but is not the run's timer now.
             if now is None or now.grace is not grace:
                 return runs
             if runs.joining or now.subscribers:
@@ -428,8 +427,8 @@ class _Counted(Relay[T]):
     def over(self, *, cancelled: bool) -> None:
         """Leave the run.
 
-        At an end, this comes first: even a subscriber that comes while the end is being sent starts
-        a new run.
+        When the run ends, this is called before the terminal is sent: even a subscriber that comes
+        while the terminal is being sent starts a new run.
         """
         counter, self._counter = self._counter, None
         # If `belong` was first, the entry names our connection, and we leave it; if not, `belong`

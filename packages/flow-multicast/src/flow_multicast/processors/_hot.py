@@ -50,7 +50,7 @@ def ignore(item: object) -> None:
 
 
 class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
-    """One subscriber of a `HotProcessor`, also called its line. A new one has its permit taken.
+    """One subscriber of a `HotProcessor`, also called a line. The permit of a new line is taken.
 
     A line is in one of two states. The state says which permit a thread needs to handle the line:
 
@@ -161,8 +161,8 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
 
     def place(self, calls: list[Callable[[T], object]], index: int) -> None:
         """Set the place of `receive` among the functions that are called with each item."""
-        # `mute` does the same in the other order: it finds this place, or is seen here. It may also
-        # give this one up, for the one it has found before.
+        # `mute` does this in the opposite order: it finds this place, or we see here that it has
+        # run. If it has found the place before this one, it clears this one: we see that here, too.
         self._place = (calls, index)
         if self.receive is ignore:
             calls[index] = ignore
@@ -179,7 +179,7 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
             self._place = None
 
     def mute(self) -> None:
-        """Send no items any more."""
+        """Stop sending items."""
         self.receive = ignore
         self.displace()
 
@@ -225,10 +225,10 @@ class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
 
     @abstractmethod
     def deliver(self) -> None:
-        """Send the items that are there, on demand; call `finish` when those were all."""
+        """Send the available items, on demand; call `finish` when no more items will come."""
 
     def send(self, item: T) -> bool:
-        """Send an item, for which there is demand; return False if the subscriber is gone then."""
+        """Send an item, for which there is demand; return False if the subscriber left by then."""
         fatal: BaseException | None = None
         try:
             if self.receive(item) is False and self.conditional:
@@ -425,12 +425,12 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """Note that a line has left."""
 
     def room(self) -> int:
-        """Return how many items may come before there is one too many for a subscriber."""
+        """Return how many items may come before one exceeds a subscriber's room or demand."""
         return UNBOUNDED
 
     @property
     def ended(self) -> bool:
-        """Return whether the end has come, and all items before it are there."""
+        """Return whether the upstream has ended, and all its items are available."""
         return self._over
 
     @property
@@ -448,7 +448,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     def enter_live(self, line: HotSubscription[T]) -> bool:
         """Make `line`, which has demand, `live` (see `HotSubscription`).
 
-        If the result is False, it is not live: the line has to look again for items, the end or a
+        If the result is False, the line is not live, and has to look again for items, the end or a
         cancel.
 
         The drain of the line calls this.
@@ -456,15 +456,15 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         if line.position < self.position or self._over or not line.wanted:
             return False
         self.make_live(line)
-        # `_accept` moves the position before it reads `common`, and `make_live` was before this. So
-        # it has found the line, or will, or has moved on without it, which is seen here. The same
-        # holds for the end, and for a line that leaves.
+        # `_accept` moves the position before it reads `common`, which `make_live` has just set. So
+        # `_accept` has found the line, or will find it, or has moved the position without finding
+        # it, which we see here. The same holds for the end, and for a line that leaves.
         if line.position >= self.position and not self._over and line.wanted:
             return True
         return not self.unmake_live(line)
 
     def make_live(self, line: HotSubscription[T]) -> None:
-        """From the next item on, have the feeding thread send to `line`."""
+        """Have the feeding thread send items to `line`, from the next item on."""
         line.live = True
         self._fresh[line] = None
         self.common = -1
@@ -552,7 +552,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             line.add_up()
             return
         self._retire(line, self.position)
-        if not self._live:  # a next item that would show it may never come
+        if not self._live:  # drop the references now: the next item may never come
             self._serving = ([], [])
         line.signal()  # it sends what it has to send
 
@@ -605,11 +605,11 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @final
     def offer(self, item: T) -> bool:
-        """Take `item`, unless it would be too many for a subscriber. One call at a time.
+        """Take `item`, unless a subscriber has no room for it. One call at a time.
 
         Returns:
-            False if it would, if no more items can wait from within an on_next, or if the
-            processor has ended: no subscriber gets it.
+            False if a subscriber has no room, if no more items can wait from within an on_next, or
+            if the processor has ended. In these cases no subscriber gets the item.
 
         Raises:
             NoneItemError: if `item` is None.
@@ -692,11 +692,11 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         return True
 
     def _let_send(self) -> bool:
-        """Let another thread, which just cancels or requests, send the items that came meanwhile.
+        """Wait while another thread, which has cancelled or requested, sends the items that wait.
 
         Returns:
-            Whether there is room then. There will be none if it is this thread that sends, or if
-            the other one does not continue.
+            Whether there is room afterwards. There is none if this very thread is sending an item,
+            or if the other thread does not continue.
         """
         frame: FrameType | None = sys._getframe()
         accept = type(self)._accept.__code__
@@ -812,7 +812,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """Serve the lines that have become live, with the item at `position` first.
 
         Returns:
-            The lines that are behind that: they are not live any more.
+            The lines that have not got all items before that one: they are not live any more.
         """
         fresh = self._fresh
         lines, calls = self._serving

@@ -45,7 +45,7 @@ class DirectProcessor(HotProcessor[T]):
 
     @override
     def room(self) -> int:
-        """Return the demand that all subscribers have."""
+        """Return the smallest demand of all subscribers."""
         wanted = self.common - self.position
         if wanted > 0:  # as far as is known, without a look at all of them
             return min(wanted, UNBOUNDED)
@@ -102,7 +102,7 @@ class _DirectSubscription(HotSubscription[T]):
     def deliver(self) -> None:
         """Handle the fact that this line is not live any more."""
         owner = self.owner
-        # In this order: an item that it has missed was there before the end.
+        # `ended` is read before `behind`: an item that this line has missed came before the end.
         if owner.ended and not self.behind:
             self.finish(owner.error)
             return

@@ -156,7 +156,7 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
         self.leave()
 
     def leave(self) -> None:
-        """Ask the drain to remove this. Before it is announced, `subscribe` asks anyway."""
+        """Ask the drain to remove this. If it is not announced yet, `subscribe` asks later."""
         self.mute()
         processor = self._processor
         if self.announced:  # read after it was muted: `subscribe` does the same in the other order
@@ -203,15 +203,15 @@ class _MulticastSubscription(Subscription, Scannable, Generic[T]):
 
     def place(self, calls: list[Callable[[T], object]], index: int) -> None:
         """Set the place of `deliver` among the functions that the drain calls with each item."""
-        # `mute` does the same in the other order: it finds this place, or is seen here. It may also
-        # give this one up, for the one it has found before.
+        # `mute` does this in the opposite order: it finds this place, or we see here that it has
+        # run. If it has found the place before this one, it clears this one: we see that here, too.
         self._place = (calls, index)
         if self.deliver is ignore:
             calls[index] = ignore
             self._place = None
 
     def mute(self) -> None:
-        """Send no items any more; an item that is just being sent skips this subscriber (M34)."""
+        """Stop sending items; an item that is just being sent skips this subscriber (M34)."""
         self.deliver = ignore
         # Two threads may do this at a time: a thread that finds no place relies on no item being
         # sent there.
@@ -462,7 +462,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._start(self._prefetch)
 
     def start_unbounded(self) -> None:
-        """Do as `start`, with room for any number of items.
+        """Work without an upstream, like `start`, but with room for any number of items.
 
         Items wait for the slowest subscriber, so the slower it is, the more memory is needed.
 
@@ -493,8 +493,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         A later upstream gets all the room that is left, and keeps it. So offer items before there
         is an upstream, or without one.
 
-        Thread: any; threads that offer at the same time are put in some order. Each of them may
-        find the same room: then as many items more than `prefetch` wait as there are such threads.
+        Thread: any; items that are offered at the same time are sent in some order. Several threads
+        may find the same free place: each of them may then exceed `prefetch` by one item.
 
         Returns:
             False if `prefetch` items wait, if there is an upstream, or if the flow has ended.
@@ -564,9 +564,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         if item is None:
             raise _none("on_next")
         queue, permit = self._queue, self._permit
-        # The short way of an item when no other waits and all members are known to want it: under
-        # the drain's permit, but not through its queue. `_missed` says that something was published
-        # before, which comes first; and later, that another thread failed to get the permit.
+        # The fast path, if no other item waits and all members are known to want this one: the item
+        # is sent under the drain's permit, but bypasses the queue. `_missed` first means that there
+        # is earlier work, which comes first; later, that another thread did not get the permit.
         if self._fused is None and not queue:
             try:
                 del permit[0]
@@ -596,7 +596,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                     return
                 permit[0] = True
         if self._ends or self._fused is not None:
-            if item is not EMPTY:  # it says that there is something to poll
+            if item is not EMPTY:  # EMPTY means that there is something to poll
                 hooks.drop_item(item)
         elif len(queue) < self._capacity or self._is_promised():
             self._fed = self._fed or self._upstream is None
@@ -627,7 +627,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     @override
     def on_complete(self) -> None:
-        """Keep the end; the items that wait are sent before it."""
+        """Note that the upstream has completed; the items that wait are sent first."""
         if self._end(None):
             self.signal()
 
@@ -637,7 +637,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         return self._ends.setdefault(0, end) is end
 
     def _is_promised(self) -> bool:
-        """Return whether the upstream may find a full queue, as items were offered when it came."""
+        """Return whether items fed by hand may have taken room promised to the upstream."""
         upstream = self._upstream
         by_hand = upstream is None or isinstance(upstream, _Standalone)
         return self._fed and not by_hand and len(self._queue) < 2 * self._capacity
@@ -745,12 +745,12 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def _everybody_wants(self, position: int) -> bool:
         """Return whether there are members, which all want the item at `position`.
 
-        This also finds out up to which position they want items.
+        This also finds out up to which position all of them want items.
 
-        While no item is sent, demand only grows, and members that leave want everything: a member
-        that was found to want the item still does, and the search continues at the member that held
-        the item back. So an item costs a few looks at each member, over any number of requests,
-        joins and leaves.
+        While no item is sent, demand only grows, and members that leave count as wanting
+        everything: a member that was found to want the item still does, and the search continues at
+        the member that held the item back. So each member is checked only a few times per item,
+        however many requests, joins and leaves there are.
         """
         lines, holder = self._lines, self._holder
         if not self._members:
@@ -890,7 +890,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
         The next drain ends the members.
 
-        If the error ends a task of an executor or a clock, that drain comes by our `on_error`.
+        If the error ends a task of an executor or a clock, a call of our `on_error` leads to that
+        drain.
         """
         if self._terminated:
             return
@@ -910,7 +911,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """End: all have left, and `ref_count` is set (M40, M42)."""
         upstream, fused = self._upstream, self._fused
         if upstream is None:
-            return  # they may come and go until there is one
+            return  # subscribers may come and go until there is an upstream
         self._abandoned = True
         ended = not self._end(None) and not self._sync
         self._terminated = True
@@ -957,8 +958,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
 _NOBODY: Final[MulticastProcessor[Any]] = MulticastProcessor()  # Any: it never has an item
 """Takes the place of the processor in subscriptions that have ended; see
-`_MulticastSubscription.disown`. Subscriptions of all flows share it, and none may wait for another:
-so it never has a member."""
+`_MulticastSubscription.disown`. The subscriptions of all flows share it, and must not wait for each
+other: so it never has a member."""
 
 
 def _none(method: str) -> NoneItemError:

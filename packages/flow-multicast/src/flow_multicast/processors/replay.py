@@ -111,12 +111,12 @@ class ReplayProcessor(HotProcessor[T]):
         self._slow: dict[_ReplaySubscription[T], None] = {}
         """The lines that are on their own. Any thread adds and removes."""
         self._latest: object = None
-        """A chain with one entry for each line that comes. Any thread adds to it."""
+        """A new object for each line that comes to be on its own. Any thread replaces it."""
         self._known: object = None
         self._pinned: _ReplaySubscription[T] | None = None
         self._slowest = 0
-        """The latest entry that `lowest` has seen, the line that was then the slowest, and its
-        position. Used with the permit."""
+        """The value of `_latest` that `lowest` saw last, the line that was then the slowest, and
+        that line's position. Used with the permit."""
         self._granted = 0
         """The number of items requested of the upstream. Used with the permit."""
         self._limit = replenish_limit(size or 1)
@@ -142,8 +142,8 @@ class ReplayProcessor(HotProcessor[T]):
             if size is None:
                 entries.append(item)
                 return
-            # The quick way, as long as no line may want the items to be forgotten. A newcomer is
-            # found in `_slow`, or has seen which items go: see `welcome`.
+            # The fast path, if no line can still want the items that are to be forgotten. A
+            # newcomer is found in `_slow`, or reads `_going` after we set it: see `welcome`.
             before = self._first
             self._going = first = self.position + 1 - size
             if first == before + 1 and first - base <= _SLACK and not self._slow:
@@ -256,7 +256,7 @@ class ReplayProcessor(HotProcessor[T]):
         """
         slow, pinned, latest = self._slow, self._pinned, self._latest
         known = latest is self._known and pinned in slow and pinned.position == self._slowest
-        if not known:  # they only move forward, and one that comes later says so in `_latest`
+        if not known:  # lines only move forward, and a line that comes later changes `_latest`
             lines = list(slow)
             positions = [line.position for line in lines]
             self._slowest = lowest = min(positions, default=self.position)
@@ -282,7 +282,7 @@ class ReplayProcessor(HotProcessor[T]):
             self._grant()
 
     def _grant(self) -> None:
-        """Request as many items as there is room for, if those are enough to be worth it."""
+        """Note a request for as many items as there is room for, if they are worth a request."""
         size, end = self.size, self.position
         if size is None or self._upstream is None:
             return
@@ -313,7 +313,7 @@ class ReplayProcessor(HotProcessor[T]):
 
     @override
     def room(self) -> int:
-        """Return how many items can come before an item has to be forgotten that is wanted."""
+        """Return how many items can come before a line misses one that it has not got yet."""
         size = self.size
         if size is None:
             return UNBOUNDED

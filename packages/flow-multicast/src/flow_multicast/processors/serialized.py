@@ -28,7 +28,7 @@ def serialized(
     *,
     capacity: int = DEFAULT_PREFETCH,
 ) -> SerializedProcessor[T]:
-    """Return a front for `processor` whose signals may come from any threads, at the same time.
+    """Return a front for `processor` that several threads may signal at the same time.
 
     >>> from flow_multicast import DirectProcessor
     >>> numbers = serialized(DirectProcessor[int]())
@@ -43,9 +43,8 @@ def serialized(
     waiting.
 
     Demand: that of `processor`. When `capacity` items wait, `on_next` ends the flow with a
-    MissingBackpressureError, after these items, and `offer` returns False. Threads that come at the
-    same instant may each find the last place: then as many items more wait as there are such
-    threads.
+    MissingBackpressureError, after these items, and `offer` returns False. Several threads may find
+    the same last place free: each of them may then exceed `capacity` by one item.
     Thread: one of those that feed; one at a time. Fusion: none.
     Errors: those that are sent to the front.
 
@@ -88,8 +87,8 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         self.capacity: Final = check_prefetch(capacity, "capacity")
         self._queue: deque[T] = deque()
         self._ends: dict[int, list[BaseException | None]] = {}
-        """The first end (`setdefault`), with an error or None until it is sent: nothing more is
-        accepted."""
+        """The first end (`setdefault`), after which nothing more is accepted: a list of an error or
+        None, empty once that was sent."""
         self._member: dict[int, object] = {}
         """The first upstream (`setdefault`), for good."""
         self._told = False

@@ -362,12 +362,12 @@ class UnicastProcessor(
 
     @override
     def on_complete(self) -> None:
-        """Keep the end; the items that wait come before it."""
+        """Note that the upstream has completed; the items that wait come first."""
         if self._finish(None):
             self.signal()
 
     def _is_promised(self) -> bool:
-        """Return whether the upstream may find a full queue, as items were offered when it came."""
+        """Return whether items fed by hand may have taken room promised to the upstream."""
         by_hand = self._upstream is None
         return self._fed and not by_hand and len(self._queue) < 2 * self._capacity
 
@@ -389,7 +389,8 @@ class UnicastProcessor(
 
         Args:
             error: the error of the upstream.
-            failed: whether the end does not come from the upstream, which has to be cancelled then.
+            failed: whether the flow ends for another reason than a terminal of the upstream: then
+                the upstream has to be cancelled.
         """
         end = [error]
         first = self._ends.setdefault(0, end) is end
@@ -476,7 +477,7 @@ class UnicastProcessor(
             if not batch:
                 if not done or queue:
                     return
-                if self._halt:  # it was done because of that
+                if self._halt:  # `done` is true because of the halt
                     break
                 self._end(downstream)
                 return
@@ -508,7 +509,8 @@ class UnicastProcessor(
         if capacity == UNBOUNDED:
             room, self._refill = UNBOUNDED, NEVER
         else:
-            # No thread offers beside an upstream: the items that wait are of it, or came before it.
+            # No thread offers while there is an upstream: the items that wait were sent by it, or
+            # came before it.
             waiting = len(self._queue)
             while taken != self._taken:  # the subscriber polls
                 taken, waiting = self._taken, len(self._queue)
@@ -597,7 +599,7 @@ class UnicastProcessor(
 
     @override
     def poll(self) -> T | Empty:
-        """Take the next item, and request more of the upstream when enough was polled."""
+        """Return the next item, and request more when enough items were polled."""
         try:
             item = self._queue.popleft()
         except IndexError:

@@ -102,7 +102,7 @@ class BufferedInput(PolledInput[T]):
             self.on_error(overflow(owner.label, self.prefetch))
 
     def poll(self) -> T | Empty:
-        """Return the next item; or EMPTY: look at `ended` then. The caller must hold the permit."""
+        """Return the next item, or EMPTY: then check `ended`. The caller must hold the permit."""
         queue = self._queue
         if queue is None:
             waiting = self._waiting

@@ -49,17 +49,17 @@ _Task = tuple[Callable[[Any], object], Any, _Drop]
 class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     """The subscription of one downstream to an operator with several inputs.
 
-    A subclass connects its inputs in `open`, and works in `step` and in the handlers that it gives
-    to a `Listener`, to `post` and to `after`. All of these run with the permit, one at a time, and
-    may call `emit`, `complete`, `fail`, `connect`, `disconnect`. `open` and `requested` run without
-    the permit, in the thread that subscribes or requests.
+    A subclass connects its inputs in `open`, and works in `step` and in the handlers that it passes
+    to a `Listener`, to `post` and to `after`. `step` and the handlers run with the permit, one at a
+    time, and may call `emit`, `complete`, `fail`, `connect`, `disconnect`. `open` and `requested`
+    run without the permit, in the thread that subscribes or requests.
 
     An error of a handler or of `step` fails the flow, with a note of the place where the operator
     was assembled.
 
     The flow has ended, for good, when `over` is set: by cancel, by a bad request, or by a terminal.
-    Then the inputs are cancelled, and `closed` is called with the permit, once or more often: in
-    `closed`, a subclass drops timers and items that wait.
+    Then the inputs are cancelled, and `closed` is called with the permit, at least once: there, a
+    subclass drops timers and items that wait.
 
     Args:
         downstream: gets the signals.
@@ -105,8 +105,8 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         self._emitted: int = 0
         """The number of items emitted. Written with the permit."""
         self._bad: BaseException | None = None
-        """The error for the downstream if the flow was ended by something else than a terminal,
-        such as a bad request."""
+        """The error for the downstream if something other than a terminal has ended the flow, such
+        as a bad request."""
         self._inputs: dict[Input[Any], None] = {}  # Any: inputs are of many types
         self._tasks: deque[_Task] = deque()
         self._later: deque[_Task] | None = None
@@ -149,7 +149,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         """
 
     def closed(self) -> None:
-        """Drop timers and items that wait (give these to `hooks`): the flow has ended."""
+        """Drop timers, and pass items that wait to `hooks`: the flow has ended."""
 
     # -- running
 
@@ -209,10 +209,10 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
 
         The caller must hold the permit.
 
-        The items of a synchronous source are then handled as they come, while with `connect` under
-        the permit all that was requested has to wait. The input counts as `active` at once. Several
+        The items of a synchronous source are then handled as they come; if `connect` is called with
+        the permit, all requested items have to wait. The input counts as `active` at once. Several
         sources follow one another without recursion, however many complete while they are
-        subscribed.
+        subscribed to.
         """
         with self._lock:
             if self.over or to.gone:
@@ -293,13 +293,13 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         Args:
             handler: not called if the flow has ended by then.
             argument: passed to `handler`.
-            drop: called with the argument in place of `handler` then.
+            drop: called with the argument in place of `handler`, if the flow has ended by then.
         """
         self._tasks.append((handler, argument, drop))
         self.signal()
 
     def put_off(self, handler: Callable[[T], object], argument: T, drop: _Drop = None) -> None:
-        """Do as `post`, without a signal: the caller has the permit, and giving it back signals."""
+        """Do as `post` without a signal: the caller holds the permit, and its release signals."""
         self._tasks.append((handler, argument, drop))
         self._missed = True
 
@@ -476,7 +476,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         self._finish(self.blame(error))
 
     def forsake(self, error: BaseException) -> None:
-        """Note that a fatal `error` propagates: `leave` the flows that would have got the end.
+        """Note that a fatal `error` propagates, and `leave` the downstream, which gets no terminal.
 
         The caller must hold the permit, and must not have dropped anything yet: the stack may have
         no room for more calls.
@@ -484,14 +484,14 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         leave(error, self._downstream, self)
 
     def give_up(self, error: BaseException) -> None:
-        """Note that a fatal `error` propagates past this. Call this without the permit."""
+        """Note that a fatal `error` propagates past this. The caller must not hold the permit."""
         leave(error, self._downstream, self)
         self.cancel()
 
     def told_late(self, error: BaseException) -> None:
-        """Send a fatal `error`, if the downstream has had no end.
+        """Send a fatal `error`, if the downstream has got no terminal yet.
 
-        Call this without the permit.
+        The caller must not hold the permit.
         """
         if not self.over:
             self.post(self.fail, error, hooks.drop_error)
@@ -571,7 +571,7 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
         """Take the subscription of an input.
 
         Returns:
-            What to request of the input; -1 if the subscription has to be cancelled.
+            How many items to request; -1 if the subscription has to be cancelled.
         """
         with self._lock:
             if self.over or one.done or one.upstream is not None or one not in self._inputs:
@@ -686,7 +686,8 @@ class Input(CoreSubscriber[T], Generic[T]):
     def late(self, error: BaseException) -> None:
         """Drop an error after the end of the source or of the flow, unless it is fatal.
 
-        A fatal error may have kept the end from the downstream, which gets the error then.
+        If a fatal error has kept the downstream from getting a terminal, the downstream gets the
+        error.
         """
         if self.gone or not is_fatal(error):
             hooks.drop_error(error)
@@ -715,7 +716,7 @@ class Listener(Input[T], ConditionalSubscriber[T]):
     Args:
         owner: the coordinator, which handles the signals.
         on_item: gets each item, with the permit. If it returns False, another item is requested in
-            its place (so that `Coordinator.emit` can be given as it is).
+            its place (so that `Coordinator.emit` itself can be passed).
         on_end: gets the error, or None for completion, with the permit.
         demand: how much to request as soon as there is a subscription; 0 for nothing.
     """

@@ -39,7 +39,7 @@ class Mapper(Generic[T, R]):
 
     @property
     def spliced(self) -> Spliced[R] | None:
-        """Return the stages of a prepared function, if a loop over its inputs can have them."""
+        """Return the stages of a prepared function, if a loop over its inputs can include them."""
         function: Any = self.function  # Any: a class does not say its parameters
         if not isinstance(function, Prepared):
             return None

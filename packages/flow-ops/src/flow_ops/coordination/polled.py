@@ -47,7 +47,7 @@ class PolledInput(Input[T]):
         if error is None:
             raise none_given("on_error")
         owner = self.owner
-        with owner._lock:  # the flow ends under it, so `close` comes before this, or sees it
+        with owner._lock:  # the flow ends under it: `close` came before, or will find the error
             late = self.done or self.gone or owner.over
             if not late:
                 self.error = error

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def cancel_on(executor: Executor) -> Operator[T, Flow[T]]:
-    """Cancel the upstream on `executor`: for sources whose cancel blocks, or needs one thread.
+    """Cancel the upstream on `executor`, if its cancel blocks or must run on a certain thread.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> from threading import current_thread
@@ -27,7 +27,7 @@ def cancel_on(executor: Executor) -> Operator[T, Flow[T]]:
     >>> pool, places = ThreadPoolExecutor(1, thread_name_prefix="closer"), []
     >>> ticks = flow.never().do_on_cancel(lambda: places.append(current_thread().name))
     >>> ticks.cancel_on(pool).subscribe(print).dispose()
-    >>> pool.shutdown()  # waits until that has happened
+    >>> pool.shutdown()  # waits until the cancel has run
     >>> places
     ['closer_0']
 

@@ -564,8 +564,8 @@ class ObserveOnSubscriber(
     def _deliver(self, downstream: CoreSubscriber[T], upstream: Subscription) -> None:
         """Deliver the items that wait, on demand, in batches up to the next request.
 
-        Our own queue raises IndexError when it is empty, a fused upstream gives EMPTY; any other
-        error of a fused upstream ends the flow (F46).
+        When it is empty, our own queue raises IndexError, and a fused upstream returns EMPTY; any
+        other error of a fused upstream ends the flow (F46).
         """
         source, queue, limit = self._fused, self._queue, self._limit
         emit, conditional = _receiver(downstream, source is None)
@@ -725,7 +725,7 @@ class ObserveOnSubscriber(
 
     @override
     def poll(self) -> T | Empty:
-        """Take the next item, and request more of the upstream when enough was polled."""
+        """Return the next item, and request more when enough items were polled."""
         source = self._fused
         item: T | Empty
         if source is not None:

@@ -374,7 +374,7 @@ class OnProcesses(Coordinator[R]):
             ) from error
 
     def _heard(self, future: Future[_Outcome]) -> None:
-        """Handle what became of a batch: it has results, has failed, or was dropped by the pool."""
+        """Handle the end of a batch: it has results, has failed, or was dropped by the pool."""
         try:
             if self.over or self._under_way[0] is not future:
                 return  # it is looked at together with the one before it

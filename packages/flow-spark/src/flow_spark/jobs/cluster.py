@@ -155,15 +155,15 @@ class Cluster(ABC):
 
     @contextmanager
     def answering(self, what: str) -> Generator[None, None, None]:
-        """Report it if Spark ends during this block, or does not answer a call in it.
+        """Return a context manager that reports if Spark ends in its block, or does not answer.
 
         Args:
             what: what is lost then, for the message.
 
         Raises:
-            SparkJobError: in place of an error of a connection; and of any other error if Spark has
-                ended: Spark fails running jobs before it is gone, and by then PySpark has dropped
-                its connection, so the error may be a bare AttributeError.
+            SparkJobError: in place of the error of a connection; if Spark has ended, in place of
+                any other error, too. (Spark fails running jobs before it is gone, and by then
+                PySpark has dropped its connection, so the error may be a bare AttributeError.)
         """
         from py4j.protocol import Py4JNetworkError
 
@@ -221,9 +221,9 @@ class _Classic(Cluster):
         return tell
 
     def _real_tags(self) -> list[str]:
-        """Return what Spark makes of the tags of this thread, and of those of its session.
+        """Return the tags that Spark uses inside for those of this thread and of its session.
 
-        Spark finds jobs by the result, and another thread would get other ones for the same names.
+        Spark finds jobs by these tags, and uses other ones for the same names in another thread.
         """
         from py4j.protocol import Py4JError
 
@@ -321,7 +321,7 @@ class _Classic(Cluster):
         try:
             context = cast("Any", self._session.sparkContext)._jsc.sc()  # Any: a proxy of py4j
             return bool(context.isStopped())
-        except Exception:  # any error that PySpark makes of a half of a conversation
+        except Exception:  # PySpark may raise any error if a connection breaks during a call
             return True
 
 

@@ -43,11 +43,11 @@ _PLAIN: Final = frozenset(
 @final
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """A result that Spark gives without a task of Python.
+    """A result that Spark computes without a Python task.
 
     Attributes:
         ask: asks Spark for the result, and waits for the answer.
-        items: makes items of the answer.
+        items: converts the answer to items.
     """
 
     ask: Callable[[], Any]
@@ -56,9 +56,9 @@ class Direct:
 
 @final
 class DirectJob:
-    """A job of Spark that gives all its items, which are few, at once.
+    """A Spark job with few items, which come all at once.
 
-    The job has the settings for Spark's jobs of the thread that makes this object.
+    The job gets Spark's settings for jobs from the thread that creates this object.
 
     Args:
         session: the session that the job runs in.
@@ -97,7 +97,7 @@ def direct(df: DataFrame, reader: Reader, program: object, as_: object) -> Direc
 
     Args:
         df: the rows.
-        reader: makes items of the rows.
+        reader: converts the rows to items.
         program: the stages.
         as_: the type of an item; see `RowReader`.
     """
@@ -109,7 +109,7 @@ def direct(df: DataFrame, reader: Reader, program: object, as_: object) -> Direc
         if 0 < count <= _FEW and all(field.dataType.typeName() in _PLAIN for field in df.schema):
             schema = ItemSchema.of(df.schema).arrow
             return Direct(lambda: df.take(count), lambda rows: reader(_batch(rows, schema)))
-    # Making items of the rows could raise, and they are not made.
+    # Only if converting the rows to items cannot raise an error: here they are not converted.
     if stage.template is COUNT and as_ in (None, tuple, dict):
         (first, *others) = df.schema
         if as_ is not None or others or not first.nullable:

@@ -104,9 +104,9 @@ def _inside_of(kind: DataType) -> DataType | None:
 
 
 def _replaced(kind: DataType, other: Callable[[DataType], DataType | None]) -> DataType:
-    """Return `kind` with the results of `other` for types in it.
+    """Return `kind`, with `kind` or the types in it replaced by the results of `other`.
 
-    `kind` itself if there are none.
+    A type for which `other` returns None stays as it is.
     """
     from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
@@ -181,7 +181,7 @@ def divided(df: DataFrame, by: int | str, *order: str) -> DataFrame:
     by this number after it.
 
     Args:
-        df: the rows; each partition has to give the same rows in the same order every time.
+        df: the rows; each partition must have the same rows in the same order every time.
         by: into how many partitions they are divided; or the column by which they are divided.
         order: columns by which the rows are sorted first.
     """

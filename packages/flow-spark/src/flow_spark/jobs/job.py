@@ -34,18 +34,18 @@ STAGES: Final = "the stages of this flow"
 
 @final
 class PushedJob:
-    """One Spark job that runs stages on rows, and the items that it gives.
+    """One Spark job that runs stages on rows, and its items.
 
-    Iterating gives lists (or other iterables) of items. Nothing runs before the first list is
+    Iterating yields lists (or other iterables) of items. Nothing runs before the first list is
     requested, and while none is requested, the tasks stand still as soon as the sockets are full.
-    But if other jobs wait for the slots of these tasks, their items are taken in and kept here, so
-    that the tasks end. Where that is not enough, the tasks leave, and begin again at the next
-    request. Items of one partition come in order; partitions take turns.
+    But if other jobs wait for the slots of these tasks, the tasks' items are received and kept in
+    this process, so that the tasks can end. If that is not enough, the tasks leave, and start again
+    at the next request. Items of one partition come in order; partitions take turns.
 
     Leaving the iteration early, or `cancel` from any thread, ends the job.
 
-    The job has the settings for Spark's jobs of the thread that makes this object: scheduler pool,
-    group, description, tags.
+    The job gets Spark's settings for jobs (scheduler pool, group, description, tags) from the
+    thread that creates this object.
 
     Args:
         origin: the rows.
@@ -105,7 +105,7 @@ class PushedJob:
                     break
                 yield decode(batch)
             if self._no_task_ran and self._program is not None:
-                # Spark makes no task of no rows, and stages may still give items at the end.
+                # Without rows, Spark makes no task, but stages may still emit items at the end.
                 program: RemoteProgram = loads_here(self._program)
                 yield program.iterate(iter(()))
         finally:
@@ -207,7 +207,7 @@ class PushedJob:
     def _rows(
         self, counts: DataFrame, receiver: BatchReceiver, branches: int
     ) -> Sequence[Sequence[int]]:
-        """Return the reports of tasks at their end, all at once or wave by wave."""
+        """Run the tasks, all at once or wave by wave, and return their reports."""
         parts = self._cluster.parts(counts)
         if parts is None:
             return counts.collect()
@@ -262,7 +262,7 @@ def lowered(
 
     Args:
         df: the rows.
-        reader: makes items of them.
+        reader: converts the rows to items.
         program: the stages to run where the rows are; None to leave items as they are.
         schema: the columns that items become; None for pickled chunks, which a `ChunkReader` reads.
 

@@ -1,8 +1,8 @@
 """The JVM that feeds a task's Python worker: whether it is alive, and whether it reads errors.
 
 Arrow takes the end of a stream for the end of the data, so a worker whose executor was killed
-believes that its input is complete. For a stage that gives its result at the end (a count, a sum)
-that result would be wrong, and nothing else would show it.
+believes that its input is complete. The result of a stage that emits at the end (a count, a sum)
+would then be wrong, and nothing would show that.
 
 Besides, the JVM looks for an error only when its socket takes no more. PySpark's daemon reads and
 drops everything that comes for a failed worker, so the error of the first row would be reported
@@ -48,7 +48,7 @@ def jvm_is_gone() -> bool:
 
 @contextmanager
 def failing_at_once() -> Generator[None, None, None]:
-    """Let nothing more of this worker's input be read when the block fails."""
+    """Keep the daemon from reading more of this worker's input if the block fails."""
     try:
         yield
     except Exception:

@@ -52,7 +52,7 @@ class Split:
 
     @property
     def waits(self) -> bool:
-        """Return whether a partition gives nothing before its end."""
+        """Return whether a partition emits nothing before its end."""
         return any(stage.template.absorbs for stage in self.remote)
 
 
@@ -70,7 +70,7 @@ def split(stages: tuple[_AnyStage, ...], *, ordered: bool, ways_out: str) -> Spl
     remote: list[_AnyStage] = []
     for position, stage in enumerate(stages):
         if stage.template in _EFFECTS or (ordered and _hears_of_ends(stage.template)):
-            # An effect is meant for this process: there, it would be lost.
+            # An effect is meant for this process: on the cluster, it would be lost.
             return _settle(remote, stages[position:], ordered, ways_out)
         if ordered or treats_items_alone(stage.template):
             remote.append(stage)
@@ -81,7 +81,7 @@ def split(stages: tuple[_AnyStage, ...], *, ordered: bool, ways_out: str) -> Spl
         rest = stages[position + 1 :]
         remote += found.partial
         if stage.template in _SORTS and rest and rest[0].template is TAKE:
-            remote.append(rest[0])  # the first of all are among the first of each partition
+            remote.append(rest[0])  # the first items of all are among the first of each partition
         local = _settle([], (*found.combine, *rest), ordered, ways_out).local
         return Split(tuple(remote), local, stage, len(found.combine), found.by)
     return Split(tuple(remote), ())
@@ -101,7 +101,7 @@ def effect_in(parts: Split) -> _AnyStage | None:
 
 
 def has_an_end(stages: tuple[_AnyStage, ...]) -> bool:
-    """Return whether one of `stages` may give an item, or raise, even if no item came."""
+    """Return whether one of `stages` may emit an item, or raise an error, even if no item came."""
     lines = [stage.template.lines for stage in stages]
     return any(line.on_start or line.on_end for line in lines)
 

@@ -18,16 +18,16 @@ __all__ = ["MergeReader"]
 
 _FEW: Final = 8192
 _FEW_BYTES: Final = 16 * 1024 * 1024
-"""So much is held before anything is combined."""
+"""The number of bytes of items to collect before any of them are combined."""
 
 
 @final
 class MergeReader(Reader):
-    """Reads the rows of a `RunsTask`, sorted by ``low``, and gives what the stages combine of them.
+    """Reads the rows of a `RunsTask`, sorted by ``low``, and yields the items that stages combine.
 
-    A row says that no key with a smaller hash comes any more. So the items of such keys are
-    combined, given, and forgotten. The results come in the order of these hashes, whatever the rows
-    are: a retried task gives them in the same order.
+    A row says that no key with a smaller hash will come. So the items of such keys are combined,
+    and their results are yielded and forgotten. The results come in the order of the hashes,
+    whatever the rows are: a retried task yields them in the same order.
 
     Args:
         combine: the stages that combine items. They may run over the items of some keys at a time.
@@ -65,19 +65,19 @@ class MergeReader(Reader):
         self._bytes = self._bytes * len(kept) // max(1, len(items))
         self._hashes = [hashes[place] for place in kept]
         self._items = [items[place] for place in kept]
-        # What is left may be much: then all of it is not looked at again and again.
+        # If much is left, higher limits keep us from looking at all of it again and again.
         self._most = max(_FEW, 2 * len(kept))
         self._most_bytes = max(_FEW_BYTES, 2 * self._bytes)
         return self._combine.iterate(iter(done))
 
     @override
     def item(self, batch: ArrowBatch, index: int, /) -> object:
-        """Raise StopIteration: an item is made of several rows."""
+        """Raise StopIteration: an item is made from several rows."""
         raise StopIteration
 
     @override
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """Return the checksums of the rows that the items were made of."""
+        """Return the checksums of the rows that the items were made from."""
         return unpacked(batch)
 
     def __reduce__(self) -> tuple[type[MergeReader], tuple[RemoteProgram, tuple[object, ...]]]:

@@ -45,10 +45,10 @@ _KEEP_ORDER: Final = frozenset(
         "View",
     }
 )
-"""Logical steps that give rows in the order of those that they read."""
+"""Logical steps that return rows in the order in which they read them."""
 
 _CHOOSE_BY_ORDER: Final = frozenset({"GlobalLimit", "Offset", "Sample", "Tail"})
-"""Logical steps that give other rows if those that they read come in another order."""
+"""Logical steps that return other rows if they read the same rows in another order."""
 
 _AGGREGATE_BY_ORDER: Final = re.compile(
     r"\baggregate\.(?:Collect\w+|First|Last|ListAgg|MaxBy|MinBy|Mode)\b"
@@ -96,7 +96,7 @@ def _begins_sorted(lines: list[str]) -> bool:
 
 
 def repeats(df: DataFrame) -> bool:
-    """Return whether `df` gives the same rows when it is computed again, as far as its plan shows.
+    """Return whether `df` has the same rows when it is computed again, as far as its plan shows.
 
     The plan does not show what Python functions do, nor whether files change. A client of Spark
     Connect has no plan.
@@ -214,7 +214,7 @@ class _Held:
         self._writer: Final = pa.ipc.new_stream(file, schema)
 
     def add(self, part: ArrowBatch) -> None:
-        """Add rows behind the others."""
+        """Append rows."""
         self._writer.write_batch(part)
 
     def taken(self) -> Iterator[ArrowBatch]:

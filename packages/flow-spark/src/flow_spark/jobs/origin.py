@@ -78,9 +78,9 @@ class Opened:
 
     Attributes:
         df: the rows.
-        reader: makes items of them.
-        others: more rows, read by the same job, each in its own way.
-        ordered: whether they have to be read in the order of `df`, by one task.
+        reader: converts the rows to items.
+        others: more rows, which the same job reads, each with a separate reader.
+        ordered: whether the rows have to be read in the order of `df`, by one task.
     """
 
     df: DataFrame
@@ -98,10 +98,11 @@ class Opened:
         make: Callable[[Reader, int, int], Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]],
         schema: StructType | str,
     ) -> DataFrame:
-        """Return the results of functions for ``mapInArrow`` for the rows, as one DataFrame; lazy.
+        """Return the results of ``mapInArrow`` for all rows, as one lazy DataFrame.
 
         Args:
-            make: makes the function, from a reader, the number of its rows, and how many there are.
+            make: returns the function to map; called with a reader, its index, and the number of
+                readers.
             schema: the schema of the results.
         """
         all_ = (self, *self.others)
@@ -123,16 +124,16 @@ class Job(Protocol):
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
         """Yield lists (or other iterables) of items.
 
-        This starts it; leaving the iteration early ends it.
+        Iterating starts the run; leaving the iteration early ends the run.
         """
 
     @abstractmethod
     def cancel(self) -> None:
-        """End it. Idempotent, returns at once, callable from any thread."""
+        """End the run. Idempotent, returns at once, callable from any thread."""
 
 
 class Runs(Protocol):
-    """Makes a job of stages."""
+    """Makes a job from stages."""
 
     __slots__ = ()
 
@@ -140,7 +141,7 @@ class Runs(Protocol):
     def job(self, program: RemoteProgram | None, name: str) -> Job:
         """Return a job that brings the results of `program` to the driver.
 
-        None takes the rows as they are.
+        If `program` is None, the job brings the rows as they are.
 
         Raises:
             NotPicklableError: if the stages cannot be sent to the cluster.
@@ -159,7 +160,7 @@ class Origin(Runs, Protocol):
 
     @abstractmethod
     def repeats(self) -> bool:
-        """True if the same rows come when they are read again, as far as Spark knows."""
+        """True if reading again gives the same rows, as far as Spark knows."""
 
     @property
     @abstractmethod
@@ -169,7 +170,7 @@ class Origin(Runs, Protocol):
     @property
     @abstractmethod
     def as_(self) -> object:
-        """The type to which the driver converts rows that reach it without a stage having read them.
+        """The type to which the driver converts rows that no stage has read.
 
         See `RowReader`.
         """
@@ -182,7 +183,7 @@ class Origin(Runs, Protocol):
     @property
     @abstractmethod
     def ways_out(self) -> str:
-        """The ways in which a user gets an order, for messages."""
+        """The ways in which a user can get ordered rows, for messages."""
 
     @property
     @abstractmethod
@@ -191,10 +192,10 @@ class Origin(Runs, Protocol):
 
     @abstractmethod
     def opened(self, stop: Stop, *, resumed: bool = False) -> AbstractContextManager[Opened | None]:
-        """Return a context manager that makes the rows, and then removes what it had to make.
+        """Return a context manager that provides the rows, and removes at exit what it created.
 
         Args:
-            stop: when it is set, the rest is left out, and the result is None.
+            stop: when it is set, the rows are not completed, and the result is None.
             resumed: whether a retried task continues where the one before it stopped, so that it
                 has to find the rows in the same order.
         """
@@ -205,7 +206,7 @@ class Origin(Runs, Protocol):
 
 
 def readable(df: DataFrame, as_: object, *, verify: bool) -> tuple[DataFrame, RowReader]:
-    """Return the columns of `df` that `as_` needs, and the reader that makes items of them.
+    """Return the columns of `df` that `as_` needs, and the reader that converts them to items.
 
     Args:
         df: the rows.
@@ -232,9 +233,9 @@ class FrameRows(Origin):
 
     Args:
         df: the DataFrame to read.
-        reader: makes items of its rows.
+        reader: converts its rows to items.
         as_: the type of an item; see `RowReader`.
-        narrow: whether columns that no stage can read may be left out, and rows that a filter
+        narrow: whether to leave out columns that no stage can read, and rows that a filter
             certainly drops.
 
     Attributes:
@@ -387,15 +388,15 @@ class FrameOrigin(FrameRows):
     def direct(self, program: RemoteProgram | None) -> Direct | None:
         """Return how to get the results of `program` from Spark itself.
 
-        None if it runs in tasks.
+        The result is None if `program` has to run in tasks.
         """
         return direct(self._df, self._reader, program, self.as_)
 
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> FrameOrigin:
-        """Return the rows that `change` makes of the whole DataFrame, in Catalyst.
+        """Return the rows of the DataFrame that `change` returns; Catalyst computes them.
 
         Raises:
-            SchemaMismatchError: if its columns do not fit `as_`.
+            SchemaMismatchError: if the columns of the result do not fit `as_`.
         """
         df = change(self._given)
         return FrameOrigin(df, as_, ordered=self.ordered, verify=self._verify, narrow=self._narrow)
@@ -409,14 +410,14 @@ class FlowOrigin(Origin):
     """The items of a flow of the driver.
 
     Spark itself makes a range. Other items are taken when the job starts, all of them, in pickled
-    chunks. On ``local`` masters they are written to disk. To a cluster that may not see the disk of
-    this process they are sent, and so are in memory, up to a limit: more goes to the spool, or is
-    an error. Memory is bounded, and a retried task finds the same items again.
+    chunks. On ``local`` masters they are written to disk. If the cluster may not see the disk of
+    this process, they are sent to it, and so are in memory, up to a limit: more items go to the
+    spool, or raise an error. Memory is bounded, and a retried task finds the same items again.
 
     Args:
         flow: the flow with the items.
         session: the session that they go to.
-        partitions: into how many parts; None leaves it to Spark.
+        partitions: how many partitions to divide the items into; None leaves that to Spark.
         spool: where the cluster finds files; None if that is not known.
     """
 
@@ -496,7 +497,7 @@ class FlowOrigin(Origin):
 
     @override
     def kept(self) -> Opened:
-        """Run the flow now. The files go with the session or this process."""
+        """Run the flow now. The files are removed with the session or this process."""
         ints = self._ints()
         return self._sent(self._spool(), Stop()) if ints is None else self._ranged(ints)
 

@@ -51,11 +51,11 @@ class Parts(Protocol):
     """About how many tasks run at once."""
 
     are_few: bool
-    """True if they should start at once, as it makes no difference."""
+    """True if all of them should start at once, since waves would make no difference."""
 
     @abstractmethod
     def run(self, partitions: range) -> _Rows:
-        """Run some, and wait for their end; in any thread.
+        """Run some partitions, and wait until they have ended. Any thread may call this.
 
         Returns:
             Their rows.
@@ -66,18 +66,18 @@ class Parts(Protocol):
 class PartitionScheduler:
     """Starts the partitions of a job wave by wave, while their items are requested.
 
-    Running ones may `leave`: they start again at the next request, and continue behind the items
-    that have come.
+    Running partitions may `leave`: they start again at the next request, and continue after the
+    items that have come already.
 
-    The second wave starts when more than the first items is requested. From then on, the next one
-    starts when few tasks wait for a slot, so that no slot is ever free; and only while the consumer
-    is there. So if it goes away, only a few tasks come before those of others.
+    The second wave starts when more than the first items are requested. From then on, the next wave
+    starts when few tasks wait for a slot, so that no slot is ever free, and only while the consumer
+    requests items. So if the consumer goes away, only a few tasks are ahead of those of other jobs.
 
     Args:
         parts: the partitions.
         receiver: reads the items of tasks.
         first: how many partitions start at once; None for two for each slot.
-        branches: how many numbers of partitions `receiver` has for each.
+        branches: how many numbers `receiver` has for each partition.
         repeats: whether a partition gives the same items each time.
         tell: passes this thread's settings for Spark's jobs on to the thread of a wave.
         cancel: ends the running parts of the job on the cluster.
@@ -139,11 +139,11 @@ class PartitionScheduler:
         return sum(map(len, self._rest))
 
     def leave(self) -> bool:
-        """Give the slots back, unless items are requested; in any thread.
+        """Give the slots back, unless items are requested. Any thread may call this.
 
         Returns:
-            Whether none is held, or none will be in a moment. That cannot be if the consumer is
-            back, if the job has ended, or if a partition might give other items the next time.
+            True if no slot is held, or none will be in a moment. False if the consumer is back, if
+            the job has ended, or if a partition might have other items the next time.
         """
         if not self._running:
             return True
@@ -161,9 +161,9 @@ class PartitionScheduler:
             self._left += 1
 
     def run(self) -> _Rows:
-        """Run all; return their rows.
+        """Run all partitions, and return their rows.
 
-        If the job ends before, by a cancel or an error, the rest never starts.
+        If a cancel or an error ends the job earlier, the remaining partitions never start.
 
         Raises:
             BaseException: the error of a wave; all others have ended then.
@@ -242,7 +242,10 @@ class PartitionScheduler:
         return (left != self._left or left % 2 == 1) and not self._receiver.is_over()
 
     def _put_back(self, wave: range) -> None:
-        """Start it again at the next request, and a few at a time: it may have to leave again."""
+        """Have `wave` start again at the next request, a few partitions at a time.
+
+        It may have to leave again.
+        """
         _log.info(
             "%s: %d of its tasks give their slots back to others that wait, since their items are "
             "not requested; they continue when they are",
@@ -270,7 +273,7 @@ class PartitionScheduler:
         return len(self._waiting) <= max(self._parts.slots, len(self._wave) // 4)
 
     def _began(self, partition: int) -> bool:
-        """Return whether its task has come."""
+        """Return whether the task of `partition` has connected."""
         first = partition * self._branches
         return any(map(self._receiver.knows, range(first, first + self._branches)))
 

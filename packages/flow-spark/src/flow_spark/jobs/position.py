@@ -19,7 +19,7 @@ _MANY: Final = 2**62
 
 
 class Readable(Protocol):
-    """Makes items of Arrow batches, and can make a single item again."""
+    """Converts Arrow batches to items, and can make a single item again."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class Readable(Protocol):
 
 @final
 class Position:
-    """Counts the items that a task reads, and adds the place of the present item to an error.
+    """Counts the items that a task reads, and adds the place of the current item to an error.
 
     Counting takes some two nanoseconds an item: none of it is done in Python.
 
@@ -70,7 +70,7 @@ class Position:
 
     @contextmanager
     def told(self) -> Generator[None, None, None]:
-        """Add the position to the errors of a block, which only takes items."""
+        """Add the position to the errors of the block, which must only take items."""
         try:
             yield
         except Exception as error:

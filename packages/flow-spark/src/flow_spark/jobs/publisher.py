@@ -102,7 +102,7 @@ def _flattened(job: Iterable[Iterable[T]]) -> Iterator[T]:
 if TYPE_CHECKING:
 
     class _Chain(Iterator[T]):
-        """The part of ``itertools.chain`` that typeshed lacks: its constructors give subclasses."""
+        """The part of ``itertools.chain`` that typeshed lacks: constructors return subclasses."""
 
         @classmethod
         def from_iterable(cls, iterables: Iterable[Iterable[T]], /) -> Self: ...
@@ -116,8 +116,8 @@ else:
 class _Items(_Chain[T]):
     """The items, as from `_flattened`, but without a Python step per item; for complete batches.
 
-    It is closed as a generator is, or when the iteration is left. Only the items of a batch that
-    has come already are still given then: dropping them would need a step per item.
+    It is closed as a generator is, or when the iteration is left. After that, it still yields the
+    remaining items of a batch that has come already: dropping them would need a step per item.
     """
 
     __slots__ = ("_batches",)
@@ -323,7 +323,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
                 granted = 0
 
     def _granted(self, at_least: int) -> int:
-        """Take over the demand that has come; wait until it is `at_least` that, or for the end."""
+        """Take over the demand; wait until it is at least `at_least`, or the end has come."""
         with self._change:
             while self._requested < at_least and not self._cancelled:
                 self._change.wait()

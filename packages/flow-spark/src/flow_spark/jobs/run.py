@@ -52,7 +52,7 @@ def run(
 ) -> R:
     """Return the result of `action`.
 
-    Its jobs can be followed, and are cancelled if this thread is interrupted.
+    The jobs of `action` can be followed, and are cancelled if this thread is interrupted.
 
     `action` is called in a separate thread, with this thread's settings for Spark (its scheduler
     pool, its tags): otherwise a KeyboardInterrupt would cut a conversation with the JVM in two.

@@ -77,7 +77,7 @@ _Row = list[Any]
 @final
 @dataclass(frozen=True, slots=True)
 class RunsTask:
-    """Runs stages in a partition, and gives the results in sorted runs.
+    """Runs stages in a partition, and yields the results in sorted runs.
 
     Attributes:
         reader: the pickled `Reader`.

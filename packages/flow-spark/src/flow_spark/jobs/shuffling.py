@@ -34,8 +34,8 @@ _MOST: Final = 4096
 class ShuffledOrigin(Origin):
     """The results of stages for other rows, in partitions where all results of a key have met.
 
-    Spark sorts and spills what the partitions give, and it is combined as it comes. So neither side
-    holds a result for each key.
+    Spark sorts and spills the results of the partitions, which are combined as they come. So
+    neither side of the shuffle holds a result for each key.
 
     Args:
         origin: the rows.

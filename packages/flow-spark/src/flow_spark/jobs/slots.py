@@ -64,7 +64,7 @@ def look_after_slots(
 
 
 def is_starved(cluster: Cluster, own: str, what: str) -> bool:
-    """Return whether it is unknown if jobs get a slot; if they get none, log the holders.
+    """Log the holders of the slots if the jobs have got none; return whether to check again.
 
     Args:
         cluster: the cluster that the jobs run on.

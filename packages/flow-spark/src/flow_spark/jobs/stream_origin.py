@@ -31,7 +31,7 @@ class StreamOrigin(FrameRows):
         df: the rows.
         as_: the type of an item; see `RowReader`.
         settings: the settings of the query.
-        reader: makes items of the rows, if these are pickled items; else None.
+        reader: unpickles the items, if the rows are pickled items; else None.
         verify: see `readable`.
         narrow: see `FrameRows`. The query stays the same: this is done in each micro-batch, so that
             neither the state nor the position in a checkpoint depends on functions.
@@ -111,11 +111,11 @@ class StreamOrigin(FrameRows):
         return self._settings
 
     def behind(self, name: str) -> StreamOrigin:
-        """Return the same rows, if they are columns, as those of the operator called `name`."""
+        """Return the same rows, as results of the operator `name`; they must be columns."""
         return self._with(self._given, self.as_, self._settings.after(name))
 
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> StreamOrigin:
-        """Return the rows that `change` makes of the whole DataFrame, in Catalyst.
+        """Return the rows of the DataFrame that `change` returns; Catalyst computes them.
 
         Raises:
             SchemaMismatchError: if the columns of the result do not fit `as_`.
@@ -175,7 +175,7 @@ class _CutError(FlowError):
 
 @final
 class BatchItems:
-    """The items of a micro-batch, one by one, and once. A cancel within it raises an error.
+    """Yields the items of a micro-batch, once; raises an error if the flow is cancelled meanwhile.
 
     Attributes:
         count: how many rows were requested.

@@ -238,7 +238,7 @@ class _Ended:
 class StreamJob:
     """A streaming query, from its start to its end.
 
-    Iterating gives lists (or other iterables) of items. The query starts when the first list is
+    Iterating yields lists (or other iterables) of items. The query starts when the first list is
     requested. A micro-batch is acknowledged when the reader requests more items than it has; until
     then, Spark neither commits it nor plans the next one: that is how demand reaches Spark. Leaving
     the iteration early, or `cancel` from any thread, stops the query; the current micro-batch is
@@ -246,8 +246,8 @@ class StreamJob:
 
     Args:
         df: a streaming DataFrame.
-        reader: makes items of the rows of `df`.
-        as_: the type of items made of rows that no stage has read; see `RowReader`.
+        reader: converts the rows of `df` to items.
+        as_: the type to which rows that no stage has read are converted; see `RowReader`.
         program: the stages to run where the rows are; None for the rows as they are.
         settings: the settings of the query.
         prepare: see `BatchTask`.
@@ -404,7 +404,8 @@ class StreamJob:
         if receiver is not None:
             error = cause_of(receiver) or error
         unread = line is not None and not line.acknowledged
-        # A query that takes what there is, and has, was not stopped: no cause is looked for.
+        # A query that only takes the rows that are there, and has done so, was not stopped: then
+        # no cause is looked for.
         whole = error is not None or self._stop() or not (self.endless or unread)
         stopped = None if whole else self._stopped()
         if receiver is not None:
@@ -550,7 +551,7 @@ class StreamJob:
 
 @final
 class WholeBatches:
-    """A streaming query as a job that gives one result of each micro-batch, on request.
+    """A streaming query as a job that yields one result for each micro-batch, on request.
 
     Args:
         job: the query.

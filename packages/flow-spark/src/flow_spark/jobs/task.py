@@ -85,7 +85,7 @@ class RemoteProgram(Protocol):
 
 
 class Reader(Readable, Protocol):
-    """Makes items of Arrow batches. It can be pickled."""
+    """Converts Arrow batches to items. It can be pickled."""
 
     __slots__ = ()
 
@@ -117,7 +117,7 @@ class ChunkReader(Reader):
 
     @override
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """Return the checksums of the rows that the items were made of.
+        """Return the checksums of the rows that the items were made from.
 
         The items themselves, and their number in a chunk, may differ each time.
         """
@@ -126,11 +126,10 @@ class ChunkReader(Reader):
 
 @final
 class LastReader(Reader):
-    """Reads the results of stages on the cluster, or runs the stages over nothing.
+    """Reads the results of stages on the cluster, or runs the stages here, over no items.
 
-    The stages run over nothing here if no task ran on the cluster.
-
-    Without rows, Spark starts no task, but stages may still give items at the end.
+    The stages run here if no task ran on the cluster: without rows, Spark starts no task, but
+    stages may still emit items at the end.
 
     Args:
         program: the stages.
@@ -305,7 +304,7 @@ class LoweredTask:
         for chunk in chunks(items, TaskSender(), position.tell):
             yield to_chunk(chunk.kind, chunk.payload, checksums)
             checksums.clear()
-        # Rows that were read behind the last item count too: with the last chunk, or after it.
+        # Rows that were read after the last item count too: with the last chunk, or after it.
         if self.tells:
             yield to_chunk(Kind.END, _RAN, checksums)
         elif checksums:
@@ -318,7 +317,7 @@ class _InputLostError(Exception):
 
 @final
 class _Input:
-    """The batches of a partition; it knows whether an error came from there."""
+    """The batches of a partition; `lost` is True if reading them has failed or was cut off."""
 
     __slots__ = ("_batches", "lost")
 
@@ -347,7 +346,7 @@ def whole(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
 def noting(
     batches: Iterable[ArrowBatch], reader: Reader, note: Callable[[int], object]
 ) -> Iterator[ArrowBatch]:
-    """Yield `batches`, each when `note` has got its checksums."""
+    """Yield each of `batches` after passing its checksums to `note`."""
     for batch in batches:
         for checksum in reader.checksums(batch):
             note(checksum)

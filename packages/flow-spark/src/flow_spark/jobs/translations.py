@@ -1,4 +1,4 @@
-"""Translations of the core's stages for several partitions: a part in each, and one that combines.
+"""Translations of the core's stages for partitions: a part for each, and a part that combines.
 
 The stages of other packages have their translations in the registry
 (`flow_core.plugins.TranslationSpec`).
@@ -54,11 +54,11 @@ _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only f
 ORDER_IS_NO_MATTER: Final = frozenset(
     {TAKE, REDUCE, REDUCE_FROM, COLLECT, COLLECT_PARTS, TO_DICT, TO_DICT_OF, BUFFER_WITH_COUNT}
 )
-"""On an unordered flow, these stages mean: any items of that number, also again and again; any
-order of combining; any of the items with the same key."""
+"""Stages that have a meaning on an unordered flow, too: they take any items of the given number (a
+buffer does so again and again), combine items in any order, or keep any of the items with a key."""
 
 UNORDERED: Final = frozenset({REDUCE_BY_KEY, REDUCE_BY_KEY_OF, COUNT_BY_KEY})
-"""Stages that give several items at the end, in the order in which the keys came."""
+"""Stages that emit several items at the end, in the order in which the keys came."""
 
 _PART_OF_AVERAGE: Final = Template(
     "average",
@@ -84,7 +84,7 @@ _AVERAGE_OF_PARTS: Final = Template(
 
 
 def _giving_totals(template: Template, first: str, more: str) -> Template:
-    """Return `template`, which gives its totals when there are ``most`` of them as well."""
+    """Return `template`, changed to emit its totals also when there are ``most`` of them."""
     return replace(
         template,
         params=(*template.params, "most"),
@@ -103,7 +103,7 @@ def _giving_totals(template: Template, first: str, more: str) -> Template:
 
 
 def _forgetting(template: Template, key: str) -> Template:
-    """Return `template`, which forgets the keys that it has seen when there are ``most``."""
+    """Return `template`, changed to forget the keys that it has seen when there are ``most``."""
     return replace(
         template,
         params=(*template.params, "most"),
@@ -129,7 +129,7 @@ _BOUNDED: Final[Mapping[Template, Template]] = MappingProxyType(
         DISTINCT_BY: _forgetting(DISTINCT_BY, "key(x)"),
     }
 )
-"""For each stage that holds something for each key, the one that `bounded` puts in its place."""
+"""For each template that keeps something for each key, the one that `bounded` uses instead."""
 
 _INTO_A_SET: Final[tuple[object, object]] = (set, vars(set)["add"])
 
@@ -152,9 +152,9 @@ def translated(stage: _AnyStage) -> Translation | None:
 
 
 def bounded(stage: _AnyStage, most: int) -> _AnyStage:
-    """Return a stage in place of `stage` that holds something for `most` keys at most.
+    """Return a replacement for `stage` that keeps something for at most `most` keys.
 
-    When there are more, it begins again: its results are those for several parts of the items.
+    When there are more keys, it begins again: its results are those for several parts of the items.
     """
     template = _BOUNDED.get(stage.template)
     if template is None:

@@ -40,10 +40,10 @@ _AnyProgram = Program[Any, Any]  # Any: only its stages know the types
 @final
 @dataclass(frozen=True, slots=True)
 class StagedReader(Reader):
-    """Makes items of batches and runs stages on them, which treat each item by itself.
+    """Converts batches to items, and runs stages that treat each item by itself.
 
     Attributes:
-        reader: makes the items.
+        reader: converts the batches to items.
         program: the stages; they keep no state from batch to batch.
     """
 
@@ -65,7 +65,7 @@ class StagedReader(Reader):
 
 
 def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
-    """Return the results of stages for rows that have to be in one place for some of them.
+    """Return the results of stages some of which need all rows in one place.
 
     The results are on the cluster.
 
@@ -91,7 +91,7 @@ def in_their_order(
 
     Args:
         opened: the rows.
-        stages: the stages, one of which may give items at the end.
+        stages: the stages, one of which may emit items at the end.
         session: the session of the rows.
     """
     program = _AnyProgram(stages)
@@ -102,13 +102,13 @@ def in_their_order(
 
 @final
 class UnitedOrigin(Origin):
-    """The items of several origins, behind stages of each, in no order.
+    """The results of several origins, each with its own stages, in no order.
 
     Catalyst unites rows of DataFrames that are read alike. Other origins stay as they are, and the
-    stages behind each run in one ``mapInArrow``: only their results are united.
+    stages after each origin run in one ``mapInArrow``: only their results are united.
 
     Args:
-        branches: the origins, with the stages behind them.
+        branches: the origins, each with the stages after it.
     """
 
     __slots__ = ("_branches",)

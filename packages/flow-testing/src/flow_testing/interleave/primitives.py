@@ -312,7 +312,7 @@ class Condition(_Primitive):
         lock, scheduler = self._lock, self._scheduler
         entry: Waiters = []
         self._queue.append(entry)
-        # It is in the queue before the lock is free: a notification in between takes it out.
+        # The entry is queued before the lock is released, so a notification in between removes it.
         saved: Any = lock._release_save() if isinstance(lock, RLock) else lock.release()
         notified = not self._queued(entry)
         try:
@@ -556,7 +556,7 @@ def cooperative(scheduler: Scheduler, modules: Iterable[ModuleType]) -> Generato
     global _scheduler
     if _scheduler is not None:
         raise RuntimeError("an exploration runs already; they cannot be nested")
-    # They would make their locks in the midst of a run.
+    # If they were first imported during a run, they would make their locks there.
     for name in _STDLIB:
         import_module(name)
 
@@ -595,7 +595,7 @@ def cooperative(scheduler: Scheduler, modules: Iterable[ModuleType]) -> Generato
 
 
 def _restore_new(module: ModuleType) -> None:
-    """Give a module that a run has imported real locks, because it has made replacements."""
+    """Put real locks into a module that was imported during a run, and so has replacements."""
     originals = {id(new): _ORIGINALS[name] for name, new in _REPLACEMENTS.items()}
     for name, value in list(getattr(module, "__dict__", {}).items()):
         original = originals.get(id(value))

@@ -172,7 +172,7 @@ class Run:
         message: describes the failure, for people.
         error: the error that was raised; None if there was none.
         diverged: why the run did not follow its plan; empty if it did.
-        conflicts_grew: whether the run has shown that operations conflict which were not known to.
+        conflicts_grew: whether the run has shown a conflict of operations that was not known yet.
         resumed: see below.
         trace: the steps of the run, if they were requested.
     """
@@ -187,8 +187,8 @@ class Run:
     diverged: str = ""
     conflicts_grew: bool = False
     resumed: tuple[int, int] | None = None
-    """The preempted thread, and the step at which it continued. Set if the steps of the others in
-    between had the same effect as one step later."""
+    """The preempted thread, and the step at which it continued. Set if the steps that the others
+    took in between would have had the same effect one step later."""
     trace: tuple[TraceLine, ...] = ()
 
 
@@ -460,7 +460,7 @@ class Scheduler:
             self._note(step, point.operation)
 
     def free_point(self) -> None:
-        """Take a step that counts as one that other threads can see, whatever it stands for."""
+        """Take a step that always counts as one that other threads can see."""
         if get_ident() == self.ident:
             self.point(self._free)
 
@@ -660,7 +660,7 @@ class Scheduler:
 
     def _too_long(self) -> None:
         if self.aborting:
-            # Some code catches the error that unwinds it.
+            # Some code may catch the error that unwinds the threads.
             self._limit = self._steps + 1000
             raise _Abandon
         self._failed(Kind.LIVELOCK, f"no end after {self.max_steps} steps\n{self._stacks()}")

@@ -1,8 +1,8 @@
 """Finds the instructions of the code under test whose effects other threads can see.
 
 Each code object is decoded once, into a table of the offsets that matter; `sys.monitoring` is then
-switched off for all other offsets, so that they cost nothing. Calls are checked when they happen,
-because only then the method of a C container that is called, and the container, are known.
+switched off for all other offsets, so that they cost nothing. Calls are checked when they happen:
+only then is it known whether a method of a C container is called, and of which container.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Tracer:
         return file in self._files or file.startswith(GENERATED)
 
     def decode(self, code: CodeType) -> dict[int, Point]:
-        """Return the offsets in `code` at which other threads can see the effect that follows."""
+        """Return the points in `code`, by offset, whose effects other threads can see."""
         scheduler, names = self._scheduler, self._names
         points: dict[int, Point] = {}
         file = code.co_filename
