@@ -334,7 +334,7 @@ ROOT: Final = Node()
 """The node without a template."""
 
 CHECKED: Final = Node(ROOT, (CHECK,))
-"""The node of flows whose source may give None: their first stage checks for None."""
+"""The node of flows whose source may emit None: their first stage checks for None."""
 
 ABSORBED: Final = Node(absorbs=True)
 """The node without a template behind an `AbsorbingSource`; such a source runs the stages elsewhere

@@ -218,7 +218,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
 
     def _tell(self) -> None:
         """Send the error of a bad request, as soon as that is allowed."""
-        # Both `introduce` and a bad request come here. The `pop` gives the error to one of them.
+        # Both `introduce` and a bad request call this; the `pop` gives the error to one of them.
         if self._introduced:
             try:
                 bad = self._bad.pop()
@@ -246,7 +246,7 @@ class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
             downstream.on_error(DisconnectedError(*end.args))
         elif isinstance(end, BaseException):
             if run.trace is not EMPTY:
-                end.__traceback__ = run.trace  # raising it before has added to it (X14)
+                end.__traceback__ = run.trace  # earlier raises have added frames to it (X14)
             downstream.on_error(end)
         else:
             downstream.on_complete()

@@ -438,7 +438,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """The error that this has ended with, if there is one."""
         error = self._ends[0][0] if self._ends else None
         if error is not None and self._trace is not EMPTY:
-            error.__traceback__ = self._trace  # raising it before has added to it (X14)
+            error.__traceback__ = self._trace  # earlier raises have added frames to it (X14)
         return error
 
     def lines(self) -> tuple[HotSubscription[T], ...]:

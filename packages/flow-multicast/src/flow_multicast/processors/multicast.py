@@ -792,7 +792,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def _settle(self, line: _MulticastSubscription[T]) -> bool:
         """Let a subscription join or leave; return whether it has left."""
         if line.start >= NEVER:
-            return False  # it has left before; two threads noted it
+            return False  # it has left already: two threads have noted that
         if line.downstream is None or line.bad is not None:
             line.start = NEVER  # it holds no other subscriber back
             if line in self._members:
@@ -890,8 +890,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
         The next drain ends the members.
 
-        If the error ends a task of an executor or a clock, a call of our `on_error` leads to that
-        drain.
+        If the error ends a task of an executor or a clock, our `on_error` leads to that drain.
         """
         if self._terminated:
             return
@@ -949,7 +948,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             _signal_complete(downstream)
             return
         if late:
-            error.__traceback__ = self._trace  # raising it before has added to it (X14)
+            error.__traceback__ = self._trace  # earlier raises have added frames to it (X14)
         _signal_error(downstream, error)
 
     def _discard(self) -> None:

@@ -102,7 +102,7 @@ class Fingerprints:
         """The micro-batch of the last call, and the offsets at its end."""
 
     def of(self, batch_id: int) -> str:
-        """Return a digest, the same for a micro-batch that Spark gives again.
+        """Return a digest, which is the same if Spark runs the micro-batch again.
 
         Raises:
             SparkJobError: if the checkpoint does not have the offsets of the micro-batch.

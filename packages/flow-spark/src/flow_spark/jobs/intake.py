@@ -53,8 +53,8 @@ class Stop:
 def taken(flow: Flow[Any], stop: Stop) -> Iterator[Any]:  # Any: items of any type
     """Yield the items of `flow`, until its end or until `stop` is set.
 
-    A flow of this thread is iterated over; a flow with other threads is subscribed to: then waiting
-    for it can be ended.
+    A flow that works in this thread is iterated over. A flow with other threads is subscribed to,
+    so that `stop` can end the wait for its items.
     """
     if isinstance(source_of(flow), (IterableSource, DeferredSource)):
         return _iterated(flow, stop)

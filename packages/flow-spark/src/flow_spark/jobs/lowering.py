@@ -2,8 +2,8 @@
 
 A partitioned source has no order over all of its partitions. Stages that treat every item by itself
 run in each partition. Some others are translated into a part per partition and a part that
-combines. Stages that depend on the order of all items are refused, since each run would give
-another result.
+combines. Stages that depend on the order of all items are refused, since their result would differ
+from run to run.
 """
 
 from __future__ import annotations

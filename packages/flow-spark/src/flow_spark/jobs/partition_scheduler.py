@@ -78,7 +78,7 @@ class PartitionScheduler:
         receiver: reads the items of tasks.
         first: how many partitions start at once; None for two for each slot.
         branches: how many numbers `receiver` has for each partition.
-        repeats: whether a partition gives the same items each time.
+        repeats: returns whether a partition has the same items each time.
         tell: passes this thread's settings for Spark's jobs on to the thread of a wave.
         cancel: ends the running parts of the job on the cluster.
         what: the name of the job, for messages.
@@ -190,7 +190,7 @@ class PartitionScheduler:
                     self._put_back(wave)
                 else:
                     error = error or told
-            # Again and again, until all waves have ended: Spark cannot cancel a wave whose tasks it
+            # This is repeated until all waves have ended: Spark cannot cancel a wave whose tasks it
             # has not planned yet.
             if error is not None and self._running:
                 self._cancel()

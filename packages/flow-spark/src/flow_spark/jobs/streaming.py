@@ -177,7 +177,7 @@ class Delivery:
     """One micro-batch on its way to the subscriber. Its job starts when this is iterated over.
 
     Attributes:
-        batch_id: the number of the micro-batch; if Spark gives it again, it has the same number.
+        batch_id: the number of the micro-batch, the same one if Spark runs the micro-batch again.
         cut: returns whether the flow was cancelled, so that the items may end too early.
         in_use: whether an action is handling the micro-batch: a query that is stopped waits for its
             end.

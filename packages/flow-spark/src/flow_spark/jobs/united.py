@@ -182,7 +182,7 @@ class UnitedOrigin(Origin):
     def job(self, program: RemoteProgram | None, name: str) -> Job:
         kinds = [origin.as_ for origin, _ in self._branches]
         alike = all(kind == kinds[0] for kind in kinds) and not any(self._stages())
-        # The driver makes items of rows that no stage has read, but in one way only.
+        # The driver converts rows that no stage has read to items, but with one reader only.
         return PushedJob(self, program if program or alike else _AnyProgram(()), name)
 
     def _stages(self) -> Iterable[Stage[Any, Any]]:  # Any: as in Split
