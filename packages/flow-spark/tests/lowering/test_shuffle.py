@@ -15,6 +15,7 @@ import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.structure import source_of, stages_of
 from flow_spark import NotPicklableError, OrderedOperatorError, on_spark, to_dataframe
+from flow_spark.jobs import unshuffled
 from flow_spark.jobs.shuffling import ShuffledOrigin
 
 if TYPE_CHECKING:
@@ -54,8 +55,12 @@ FLOWS: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
 }
 
 
+@pytest.mark.parametrize("small", [2**26, -1], ids=["combined here", "shuffled"])
 @pytest.mark.parametrize("name", FLOWS)
-def test_a_flow_by_key_gives_the_same_on_spark_as_here(spark: SparkSession, name: str) -> None:
+def test_a_flow_by_key_gives_the_same_on_spark_as_here(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, small: int
+) -> None:
+    monkeypatch.setattr(unshuffled, "_SMALL", small)
     build = FLOWS[name]
     here = list(build(flow.range(100)))
 
@@ -63,6 +68,40 @@ def test_a_flow_by_key_gives_the_same_on_spark_as_here(spark: SparkSession, name
 
     assert sorted(there, key=repr) == sorted(here, key=repr)
     assert {type(item) for item in there} == {type(item) for item in here}
+
+
+@pytest.mark.parametrize(
+    ("build", "shuffles"),
+    [
+        (lambda f: f.count_by_key(lambda n: n % 7), False),
+        (lambda f: f.count_by_key(lambda n: n % 7).sort().take(2), False),
+        (lambda f: f.count_by_key(lambda n: n % 7).map(str), True),
+        (lambda f: f.count_by_key(str), True),
+    ],
+    ids=["few keys", "sorted behind it", "a function for each behind it", "many keys"],
+)
+def test_few_results_are_combined_without_a_shuffle(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    build: Callable[[Flow[int]], Flow[Any]],
+    shuffles: bool,
+) -> None:
+    shuffled: list[object] = []
+    given: list[int] = []
+    monkeypatch.setattr(
+        ShuffledOrigin,
+        "_shuffled",
+        lambda origin, opened, real=ShuffledOrigin._shuffled: (
+            shuffled.append(opened) or real(origin, opened)
+        ),
+    )
+    items = flow.range(12_000).do_on_next(given.append)
+
+    there = list(build(items.pipe(on_spark(spark, partitions=3))))
+
+    assert sorted(there) == sorted(build(flow.range(12_000)))
+    assert bool(shuffled) is shuffles
+    assert len(given) == 12_000  # the flow runs once, even if its items are read twice
 
 
 def test_each_key_comes_once_from_many_partitions(spark: SparkSession) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "map_in_arrow",
     "plan_of",
     "release_of",
+    "size_of",
     "spark_schema",
     "table_of",
     "without_lengths",
@@ -172,6 +173,17 @@ def plan_of(df: DataFrame, *, extended: bool = False) -> str:
         return str(frame._explain_string(extended=extended))
     execution = frame._jdf.queryExecution()
     return str(execution.toString() if extended else execution.simpleString())
+
+
+def size_of(df: DataFrame) -> int | None:
+    """Return about how many bytes Spark expects the rows of `df` to have.
+
+    None if it cannot say, as through Spark Connect.
+    """
+    if is_connect(df.sparkSession):
+        return None
+    statistics = cast("Any", df)._jdf.queryExecution().optimizedPlan().stats()  # a proxy of py4j
+    return int(str(statistics.sizeInBytes()))
 
 
 def divided(df: DataFrame, by: int | str, *order: str) -> DataFrame:

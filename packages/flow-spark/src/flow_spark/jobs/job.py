@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, final
 
 from flow_core.stages import Program
@@ -51,6 +53,8 @@ class PushedJob:
         origin: the rows.
         program: the stages to run where the rows are; None for the rows as they are.
         name: the name of the job in Spark's tools.
+        opened: makes the rows, in place of ``origin.opened``; a retried task has to find them in
+            the same order.
 
     Raises:
         NotPicklableError: if the stages cannot be sent to the cluster.
@@ -63,6 +67,7 @@ class PushedJob:
         "_lock",
         "_name",
         "_no_task_ran",
+        "_opened",
         "_origin",
         "_program",
         "_receiver",
@@ -73,12 +78,19 @@ class PushedJob:
         "_waves",
     )
 
-    def __init__(self, origin: Origin, program: RemoteProgram | None, name: str = "flow") -> None:
+    def __init__(
+        self,
+        origin: Origin,
+        program: RemoteProgram | None,
+        name: str = "flow",
+        opened: Callable[[Stop], AbstractContextManager[Opened | None]] | None = None,
+    ) -> None:
         self._program: Final = None if program is None else dumps(program, STAGES)
         self._is_short: Final = isinstance(program, Program) and any(
             stage.template.at_most for stage in program.stages
         )
         self._origin: Final = origin
+        self._opened: Final = opened or functools.partial(origin.opened, resumed=True)
         self._name: Final = name
         self._cluster: Final = cluster_of(origin.session)
         self._tag: Final = new_tag()
@@ -184,7 +196,7 @@ class PushedJob:
         try:
             with self._cluster.answering(self._what()):
                 self._tell()
-            with self._origin.opened(self._stop, resumed=True) as opened:
+            with self._opened(self._stop) as opened:
                 if opened is None or not self._submit():
                     return
                 with self._cluster.answering(self._what()):

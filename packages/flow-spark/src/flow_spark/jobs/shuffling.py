@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
 from typing_extensions import override
 
-from flow_core.stages import Program
+from flow_core.stages import Program, Stage
 from flow_spark.items.hashing import partition_values
 from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import divided
@@ -18,7 +19,8 @@ from flow_spark.jobs.merging import MergeReader
 from flow_spark.jobs.origin import Job, Opened, Origin
 from flow_spark.jobs.runs import MOST_KEYS, RUNS_DDL, RunsTask
 from flow_spark.jobs.task import Reader, RemoteProgram
-from flow_spark.jobs.translations import bounded
+from flow_spark.jobs.translations import bounded, translated
+from flow_spark.jobs.unshuffled import FEW, FewFirst, Shared
 from flow_spark.pickling.pickles import dumps
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class ShuffledOrigin(Origin):
         NotPicklableError: if the stages cannot be sent to the cluster.
     """
 
-    __slots__ = ("_origin", "_pickled", "_program", "combine")
+    __slots__ = ("_origin", "_pickled", "_program", "_stages", "combine")
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class ShuffledOrigin(Origin):
         by: Callable[[Any], object],
     ) -> None:
         self._origin: Final = origin
+        self._stages: Final = program.stages
         self._program: Final = Program[Any, Any](
             tuple(bounded(stage, MOST_KEYS) for stage in program.stages)
         )
@@ -111,7 +114,21 @@ class ShuffledOrigin(Origin):
 
     @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        return PushedJob(self, program, name)
+        """Return a job that does without the shuffle if there are few results."""
+        stages = _combining(program)
+        if stages is None:
+            return PushedJob(self, program, name)
+        rows = Shared(functools.partial(self._origin.opened, resumed=True))
+        few = tuple(bounded(stage, FEW) for stage in self._stages)
+        first = PushedJob(self._origin, Program[Any, Any](few), name, rows.small)
+
+        @contextmanager
+        def opened(stop: Stop) -> Generator[Opened | None, None, None]:
+            with rows.opened(stop) as found:
+                yield None if found is None else self._shuffled(found)
+
+        combine = Program[Any, Any]((*self.combine.stages, *stages))
+        return FewFirst(first, PushedJob(self, program, name, opened), combine.iterate, rows)
 
     def _shuffled(self, opened: Opened) -> Opened:
         buckets = partition_values(_partitions_behind_a_shuffle(self.session))[:_MOST]
@@ -129,6 +146,17 @@ class ShuffledOrigin(Origin):
 
     def __repr__(self) -> str:
         return f"what a shuffle by key gives of {self._origin!r}"
+
+
+def _combining(program: object) -> tuple[Stage[Any, Any], ...] | None:
+    """Return the stages of `program` if they all combine items.
+
+    Others may take long for each item: that is for the cluster.
+    """
+    if program is None:
+        return ()
+    stages = program.stages if isinstance(program, Program) else ()
+    return stages if stages and all(map(translated, stages)) else None
 
 
 def _partitions_behind_a_shuffle(session: SparkSession) -> int:
