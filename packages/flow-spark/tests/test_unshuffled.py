@@ -15,7 +15,7 @@ from typing_extensions import override
 from flow_spark.jobs import unshuffled
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.origin import Job, Opened
-from flow_spark.jobs.unshuffled import FewFirst, Shared
+from flow_spark.jobs.unshuffled import DistinctFirst, FewFirst, Shared
 
 ROWS: Any = Opened("a DataFrame", "a reader")  # type: ignore[arg-type]  # nobody reads them
 
@@ -59,10 +59,12 @@ class Given(Job):
         self.stop.set()
 
 
-def few_first(made: Made, first: Iterable[list[Any]], then: Iterable[list[Any]]) -> FewFirst:
+def few_first(
+    made: Made, first: Iterable[list[Any]], then: Iterable[list[Any]], most: int = 10
+) -> FewFirst:
     rows = Shared(made)
     return FewFirst(
-        Given(rows.small, first), Given(rows.opened, then), lambda few: iter([sum(few)]), rows
+        Given(rows.small, first), Given(rows.opened, then), rows, lambda few: iter([sum(few)]), most
     )
 
 
@@ -86,10 +88,7 @@ def test_no_results_are_combined_too() -> None:
     assert items_of(few_first(Made(), [], [["never"]])) == [0]
 
 
-def test_many_results_come_from_the_other_job_over_the_same_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(unshuffled, "FEW", 3)
+def test_many_results_come_from_the_other_job_over_the_same_rows() -> None:
     made = Made()
     taken: list[int] = []
 
@@ -98,7 +97,7 @@ def test_many_results_come_from_the_other_job_over_the_same_rows(
             taken.append(n)
             yield [n]
 
-    assert items_of(few_first(made, first(), [["all"], ["of them"]])) == ["all", "of them"]
+    assert items_of(few_first(made, first(), [["all"], ["of them"]], most=3)) == ["all", "of them"]
     assert taken == [0, 1, 2, 3]
     assert made.log == ["made", "removed"]
 
@@ -123,12 +122,9 @@ def test_the_sizes_of_united_rows_are_added(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("taken", [0, 1, 2])
-def test_rows_are_removed_when_the_iteration_is_left(
-    monkeypatch: pytest.MonkeyPatch, taken: int
-) -> None:
-    monkeypatch.setattr(unshuffled, "FEW", 1)
+def test_rows_are_removed_when_the_iteration_is_left(taken: int) -> None:
     made = Made()
-    items = iter(few_first(made, [[1], [2]], [["a"], ["b"], ["c"]]))
+    items = iter(few_first(made, [[1], [2]], [["a"], ["b"], ["c"]], most=1))
 
     assert [*itertools.islice(items, taken)] == [["a"], ["b"]][:taken]
     items.close()  # type: ignore[attr-defined]  # it is a generator
@@ -155,7 +151,7 @@ def test_an_error_of_making_the_rows_is_raised() -> None:
         yield None
 
     rows = Shared(failing)
-    job = FewFirst(Given(rows.small, [[1]]), Given(rows.opened, [[2]]), iter, rows)
+    job = FewFirst(Given(rows.small, [[1]]), Given(rows.opened, [[2]]), rows, iter, 1)
 
     with pytest.raises(ValueError, match="of the flow that gives the rows"):
         items_of(job)
@@ -196,3 +192,52 @@ def test_rows_that_were_never_used_are_not_made() -> None:
     Shared(made).release()
 
     assert made.log == []
+
+
+def distinct_first(
+    made: Made, first: Iterable[list[Any]], then: Iterable[list[Any]], *, repeats: bool = True
+) -> DistinctFirst:
+    rows = Shared(made)
+    return DistinctFirst(
+        Given(rows.opened, first), Given(rows.opened, then), rows, abs, lambda: repeats
+    )
+
+
+def test_one_item_for_each_key_comes_as_soon_as_it_is_there() -> None:
+    def endless() -> Iterator[list[int]]:
+        yield [1, -1, 2]
+        for n in itertools.count():
+            yield [n]
+
+    items = itertools.chain.from_iterable(distinct_first(Made(), endless(), []))
+
+    assert list(itertools.islice(items, 5)) == [1, 2, 0, 3, 4]
+
+
+def test_behind_very_many_keys_only_the_other_items_of_the_other_job_are_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unshuffled, "_MOST_KEYS", 3)
+    made = Made()
+    taken: list[int] = []
+
+    def first() -> Iterator[list[int]]:
+        for n in range(1, 100):
+            taken.append(n)
+            yield [n, -n]
+
+    job = distinct_first(made, first(), [[-9, 4], [-1, 2], [8, 3]])
+
+    assert items_of(job) == [1, 2, 3, 4, -9, 8]
+    assert taken == [1, 2, 3, 4]
+    assert made.log == ["made", "removed"]
+
+
+def test_where_another_reading_may_give_other_rows_all_keys_are_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unshuffled, "_MOST_KEYS", 3)
+
+    job = distinct_first(Made(), ([n, n] for n in range(9)), [["never"]], repeats=False)
+
+    assert items_of(job) == list(range(9))

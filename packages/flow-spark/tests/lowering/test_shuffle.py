@@ -90,8 +90,8 @@ def test_few_results_are_combined_without_a_shuffle(
     given: list[int] = []
     monkeypatch.setattr(
         ShuffledOrigin,
-        "_shuffled",
-        lambda origin, opened, real=ShuffledOrigin._shuffled: (
+        "shuffled",
+        lambda origin, opened, real=ShuffledOrigin.shuffled: (
             shuffled.append(opened) or real(origin, opened)
         ),
     )

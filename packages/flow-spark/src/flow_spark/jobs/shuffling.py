@@ -106,11 +106,11 @@ class ShuffledOrigin(Origin):
     @override
     def opened(self, stop: Stop, *, resumed: bool = False) -> Generator[Opened | None, None, None]:
         with self._origin.opened(stop, resumed=resumed) as opened:
-            yield None if opened is None else self._shuffled(opened)
+            yield None if opened is None else self.shuffled(opened)
 
     @override
     def kept(self) -> Opened:
-        return self._shuffled(self._origin.kept())
+        return self.shuffled(self._origin.kept())
 
     @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
@@ -119,18 +119,14 @@ class ShuffledOrigin(Origin):
         if stages is None:
             return PushedJob(self, program, name)
         rows = Shared(functools.partial(self._origin.opened, resumed=True))
-        few = tuple(bounded(stage, FEW) for stage in self._stages)
-        first = PushedJob(self._origin, Program[Any, Any](few), name, rows.small)
-
-        @contextmanager
-        def opened(stop: Stop) -> Generator[Opened | None, None, None]:
-            with rows.opened(stop) as found:
-                yield None if found is None else self._shuffled(found)
-
+        few = Program[Any, Any](tuple(bounded(stage, FEW) for stage in self._stages))
+        first = PushedJob(self._origin, few, name, rows.small)
+        then = PushedJob(self, program, name, rows.changed(self.shuffled))
         combine = Program[Any, Any]((*self.combine.stages, *stages))
-        return FewFirst(first, PushedJob(self, program, name, opened), combine.iterate, rows)
+        return FewFirst(first, then, rows, combine.iterate, FEW)
 
-    def _shuffled(self, opened: Opened) -> Opened:
+    def shuffled(self, opened: Opened) -> Opened:
+        """Return the results for `opened`, the rows."""
         buckets = partition_values(_partitions_behind_a_shuffle(self.session))[:_MOST]
         client = cluster_of(self.session).client()
 

@@ -6,6 +6,7 @@ The stages of other packages have their translations in the registry
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -83,53 +84,54 @@ _AVERAGE_OF_PARTS: Final = Template(
 )
 
 
-def _giving_totals(template: Template, first: str, more: str) -> Template:
-    """Return `template`, changed to emit its totals also when there are ``most`` of them."""
-    return replace(
-        template,
-        params=(*template.params, "most"),
-        on_item=f"""
-        k = key(x)
-        if k in totals:
-            totals[k] = {more}
-        else:
-            totals[k] = {first}
-            if len(totals) == most:
-                for x in totals.items():
-                    EMIT
-                totals.clear()
-        """,
-    )
+# What a stage does with an item if it holds something for each key or item, and begins again when
+# that is very much. Not with an argument: messages show those.
 
-
-def _forgetting(template: Template, key: str) -> Template:
-    """Return `template`, changed to forget the keys that it has seen when there are ``most``."""
-    return replace(
-        template,
-        params=(*template.params, "most"),
-        on_item=f"""
-        k = {key}
-        if k not in seen:
-            if len(seen) == most:
-                seen.clear()
-            seen.add(k)
+_TOTALS: Final = """
+k = key(x)
+if k in totals:
+    totals[k] = {more}
+else:
+    totals[k] = {first}
+    if len(totals) == {most}:
+        for x in totals.items():
             EMIT
-        """,
-    )
+        totals.clear()
+"""
 
+_SEEN: Final = """
+k = {key}
+if k not in seen:
+    if len(seen) == {most}:
+        seen.clear()
+    seen.add(k)
+    EMIT
+"""
 
-_BOUNDED: Final[Mapping[Template, Template]] = MappingProxyType(
+_ITEMS: Final = """
+items.append(x)
+if len(items) == {most}:
+    for x in {sorted}:
+        EMIT
+    items.clear()
+"""
+
+_BOUNDED: Final[Mapping[Template, Callable[..., str]]] = MappingProxyType(
     {
-        REDUCE_BY_KEY: _giving_totals(REDUCE_BY_KEY, "x", "accumulator(totals[k], x)"),
-        REDUCE_BY_KEY_OF: _giving_totals(
-            REDUCE_BY_KEY_OF, "value(x)", "accumulator(totals[k], value(x))"
+        REDUCE_BY_KEY: functools.partial(
+            _TOTALS.format, first="x", more="accumulator(totals[k], x)"
         ),
-        COUNT_BY_KEY: _giving_totals(COUNT_BY_KEY, "1", "totals[k] + 1"),
-        DISTINCT: _forgetting(DISTINCT, "x"),
-        DISTINCT_BY: _forgetting(DISTINCT_BY, "key(x)"),
+        REDUCE_BY_KEY_OF: functools.partial(
+            _TOTALS.format, first="value(x)", more="accumulator(totals[k], value(x))"
+        ),
+        COUNT_BY_KEY: functools.partial(_TOTALS.format, first="1", more="totals[k] + 1"),
+        DISTINCT: functools.partial(_SEEN.format, key="x"),
+        DISTINCT_BY: functools.partial(_SEEN.format, key="key(x)"),
+        SORT: functools.partial(_ITEMS.format, sorted="sorted(items, reverse=reverse)"),
+        SORT_BY: functools.partial(_ITEMS.format, sorted="in_order(items, key, reverse=reverse)"),
     }
 )
-"""For each template that keeps something for each key, the one that `bounded` uses instead."""
+"""For each stage that `bounded` replaces: the code that its replacement runs for an item."""
 
 _INTO_A_SET: Final[tuple[object, object]] = (set, vars(set)["add"])
 
@@ -152,16 +154,20 @@ def translated(stage: _AnyStage) -> Translation | None:
 
 
 def bounded(stage: _AnyStage, most: int) -> _AnyStage:
-    """Return a replacement for `stage` that keeps something for at most `most` keys.
+    """Return a replacement for `stage` that holds at most `most` keys or items.
 
-    When there are more keys, it begins again: its results are those for several parts of the items.
+    When there are more, it begins again: its results are those for several parts of the items.
     """
-    template = _BOUNDED.get(stage.template)
-    if template is None:
+    if stage.template not in _BOUNDED:
         return stage
-    made: _AnyStage = Stage(template, *stage.args, most)
+    made: _AnyStage = Stage(_bounded(stage.template, most), *stage.args)
     made.site = stage.site
     return made
+
+
+@functools.cache
+def _bounded(template: Template, most: int) -> Template:
+    return replace(template, on_item=_BOUNDED[template](most=most))
 
 
 def _twice(stage: _AnyStage) -> Translation:

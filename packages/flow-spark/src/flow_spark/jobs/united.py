@@ -14,10 +14,11 @@ from typing_extensions import override
 from flow_core.stages import Program, Stage
 from flow_spark.items.arrow import ArrowBatch, pa
 from flow_spark.items.rows import RowReader
-from flow_spark.jobs.frames import divided, frame_of
+from flow_spark.jobs.frames import frame_of
 from flow_spark.jobs.intake import Stop
-from flow_spark.jobs.job import PushedJob, lowered, lowered_all
+from flow_spark.jobs.job import PushedJob, lowered_all
 from flow_spark.jobs.lowering import Split, has_an_end, treats_items_alone
+from flow_spark.jobs.one_place import in_one_place
 from flow_spark.jobs.origin import Job, Opened, Origin
 from flow_spark.jobs.task import (
     CHUNK_SCHEMA,
@@ -26,13 +27,12 @@ from flow_spark.jobs.task import (
     Reader,
     RemoteProgram,
     last_row,
-    no_items,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["UnitedOrigin", "in_one_place", "in_their_order"]
+__all__ = ["UnitedOrigin", "in_their_order"]
 
 _AnyProgram = Program[Any, Any]  # Any: only its stages know the types
 
@@ -62,24 +62,6 @@ class StagedReader(Reader):
     @override
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
         return self.reader.checksums(batch)
-
-
-def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
-    """Return the results of stages some of which need all rows in one place.
-
-    The results are on the cluster.
-
-    Args:
-        opened: the rows.
-        parts: the stages.
-        session: the session of the rows.
-    """
-    remote, local = _AnyProgram(parts.remote), _AnyProgram(parts.local)
-    nothing = frame_of(session, pa.Table.from_batches([no_items()], schema=CHUNK_SCHEMA))
-    # A row that is always there: without rows Spark makes no task, and so no count of them.
-    partial = divided(lowered_all(opened, remote, None).union(nothing), 1)
-    needs = (remote, *opened.readers)
-    return Opened(lowered(partial, ChunkReader(needs), local, None), ChunkReader((*needs, local)))
 
 
 def in_their_order(

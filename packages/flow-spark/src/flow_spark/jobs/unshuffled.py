@@ -1,8 +1,11 @@
-"""Results that are combined in this process while they are few, and behind a shuffle otherwise."""
+"""Results that are combined in this process while they are few, and on the cluster otherwise."""
 
 from __future__ import annotations
 
+import logging
+import math
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Final, final
@@ -13,10 +16,15 @@ from flow_spark.jobs.frames import size_of
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.origin import Job, Opened
 
-__all__ = ["FEW", "FewFirst", "Shared"]
+__all__ = ["FEW", "DistinctFirst", "FewFirst", "Shared"]
+
+_log: Final = logging.getLogger("flow.spark")
 
 FEW: Final = 10_000
-"""The most results of partitions that are combined in this process."""
+"""The most results by key that are combined in this process."""
+
+_MOST_KEYS: Final = 2**20
+"""The most keys that `DistinctFirst` holds."""
 
 _SMALL: Final = 64 * 1024 * 1024
 """The most bytes of rows, as Spark estimates them, of which there may be few results. If there turn
@@ -70,6 +78,16 @@ class Shared:
                 raise _ManyError
             yield opened
 
+    def changed(self, change: Callable[[Opened], Opened]) -> Callable[[Stop], _Opening]:
+        """Return a function like `opened`, for the rows that `change` makes of these."""
+
+        @contextmanager
+        def opened(stop: Stop) -> Generator[Opened | None, None, None]:
+            with self.opened(stop) as rows:
+                yield None if rows is None else change(rows)
+
+        return opened
+
     def release(self) -> None:
         """End a use of the rows: the last use removes what was made."""
         with self._lock:
@@ -79,42 +97,75 @@ class Shared:
             rows.close()
 
 
-@final
-class FewFirst(Job):
-    """A job that combines the results of partitions here, or begins again if they are many.
+class _TwoJobs(Job):
+    """A job that gives the results, and another one, in case they are many.
 
     Args:
         first: gives the results of partitions.
-        then: gives all combined results, if there are more than `FEW` results of partitions.
-        combine: combines those of `first`.
+        then: gives all results.
         rows: the rows of both jobs.
     """
 
-    __slots__ = ("_combine", "_first", "_rows", "_stop", "_then")
+    __slots__ = ("_first", "_rows", "_stop", "_then")
 
-    def __init__(
-        self,
-        first: Job,
-        then: Job,
-        combine: Callable[[Iterator[Any]], Iterator[Any]],
-        rows: Shared,
-    ) -> None:
+    def __init__(self, first: Job, then: Job, rows: Shared) -> None:
         self._first: Final = first
         self._then: Final = then
-        self._combine: Final = combine
         self._rows: Final = rows
         self._stop: Final = Stop()
 
     @override
     def __iter__(self) -> Iterator[Iterable[Any]]:
         try:
-            few = self._few()
-            if few is None:
-                yield from self._then
-            elif not self._stop():
-                yield self._combine(iter(few))
+            yield from self._results()
         finally:
+            self._first.cancel()
             self._rows.release()
+
+    @abstractmethod
+    def _results(self) -> Iterator[Iterable[Any]]:
+        """Yield the results in lists or other iterables."""
+
+    @override
+    def cancel(self) -> None:
+        self._stop.set()
+        self._first.cancel()
+        self._then.cancel()
+
+
+@final
+class FewFirst(_TwoJobs):
+    """Combines the results of partitions here; the other job combines them if they are many.
+
+    Args:
+        first: gives the results of partitions.
+        then: gives the combined results.
+        rows: the rows of both jobs.
+        combine: combines results of `first`.
+        most: how many of them at most.
+    """
+
+    __slots__ = ("_combine", "_most")
+
+    def __init__(
+        self,
+        first: Job,
+        then: Job,
+        rows: Shared,
+        combine: Callable[[Iterator[Any]], Iterator[Any]],
+        most: int,
+    ) -> None:
+        super().__init__(first, then, rows)
+        self._combine: Final = combine
+        self._most: Final = most
+
+    @override
+    def _results(self) -> Iterator[Iterable[Any]]:
+        few = self._few()
+        if few is None:
+            yield from self._then
+        elif not self._stop():
+            yield self._combine(iter(few))
 
     def _few(self) -> list[Any] | None:
         """Return the results of partitions; None if they are many."""
@@ -122,7 +173,7 @@ class FewFirst(Job):
         try:
             for batch in self._first:
                 few += batch
-                if len(few) > FEW:
+                if len(few) > self._most:
                     return None
         except _ManyError:
             return None
@@ -130,11 +181,60 @@ class FewFirst(Job):
             self._first.cancel()
         return few
 
+
+@final
+class DistinctFirst(_TwoJobs):
+    """Gives one item for each key as they come; those that follow very many come from the other.
+
+    Args:
+        first: gives items, of which several may have the same key.
+        then: gives one item for each key.
+        rows: the rows of both jobs.
+        key: returns the key of an item.
+        repeats: whether the rows and so their items are the same in both jobs. If not, all keys are
+            held here.
+    """
+
+    __slots__ = ("_key", "_repeats")
+
+    def __init__(
+        self,
+        first: Job,
+        then: Job,
+        rows: Shared,
+        key: Callable[[Any], object],
+        repeats: Callable[[], bool],
+    ) -> None:
+        super().__init__(first, then, rows)
+        self._key: Final = key
+        self._repeats: Final = repeats
+
     @override
-    def cancel(self) -> None:
-        self._stop.set()
+    def _results(self) -> Iterator[Iterable[Any]]:
+        seen = set[object]()
+        most = float(_MOST_KEYS)
+        for batch in self._first:
+            yield self._new(batch, seen)
+            if len(seen) > most:
+                if self._repeats():
+                    break
+                most = math.inf
+        else:
+            return
         self._first.cancel()
-        self._then.cancel()
+        _log.info("there are more than %d different items: they meet in a shuffle", _MOST_KEYS)
+        for batch in self._then:
+            yield [item for item in batch if self._key(item) not in seen]
+
+    def _new(self, batch: Iterable[Any], seen: set[object]) -> list[Any]:
+        """Return the items of `batch` with keys that are not in `seen`; add the keys."""
+        new: list[Any] = []
+        for item in batch:
+            key = self._key(item)
+            if key not in seen:
+                seen.add(key)
+                new.append(item)
+        return new
 
 
 def _is_small(opened: Opened) -> bool:

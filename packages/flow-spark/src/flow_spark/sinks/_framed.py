@@ -14,15 +14,14 @@ from flow_spark.errors import (
     SparkJobError,
     UnsupportedTypeError,
 )
-from flow_spark.items.arrow import pa
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.types import item_type
-from flow_spark.jobs.frames import divided, frame_of
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import lowered, lowered_all
 from flow_spark.jobs.lowering import Split, has_an_end
+from flow_spark.jobs.one_place import gathered
 from flow_spark.jobs.origin import Opened
-from flow_spark.jobs.task import CHUNK_SCHEMA, ChunkReader, no_items
+from flow_spark.jobs.task import ChunkReader
 from flow_spark.jobs.united import in_their_order
 from flow_spark.sources.spark_source import SparkSource
 
@@ -79,15 +78,8 @@ def _framed(
             f"{parts.turn!r} goes over the items of all micro-batches, and a streaming DataFrame "
             "is made of one after the other: leave it out, or let Spark aggregate the DataFrame"
         )
-    # Stages that have to see the items of all partitions get them pickled, in one partition.
-    remote = Program[Any, Any](parts.remote)
-    nothing = frame_of(
-        source.origin.session, pa.Table.from_batches([no_items()], schema=CHUNK_SCHEMA)
-    )
-    # A row that is always there: without rows Spark makes no task, and so no count of them.
-    partial = divided(lowered_all(opened, remote, None).union(nothing), 1)
-    reader = ChunkReader((remote, *opened.readers))
-    return lowered(partial, reader, Program[Any, Any](parts.local), columns)
+    rows, local = gathered(opened, parts, source.origin.session)
+    return lowered(rows.df, rows.reader, local, columns)
 
 
 def schema_of(flow: Flow[Any], source: object, given: object, name: str) -> ItemSchema:

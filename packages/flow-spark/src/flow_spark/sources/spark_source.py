@@ -13,6 +13,7 @@ from flow_core.stages import Program, Stage
 from flow_core.structure import AbsorbingSource, Place, source_of, stages_of
 from flow_spark.errors import SessionConflictError, UnsupportedTypeError
 from flow_spark.jobs.frames import plan_of
+from flow_spark.jobs.iterated import iterated
 from flow_spark.jobs.job import lowered_all
 from flow_spark.jobs.lowering import Split, effect_in, refuse_behind, split
 from flow_spark.jobs.origin import FrameOrigin, FrameRows, Origin
@@ -44,7 +45,8 @@ class SparkSource(AbsorbingSource[T]):
         self, stages: tuple[Stage[Any, Any], ...]
     ) -> tuple[Publisher[Any], tuple[Stage[Any, Any], ...]]:  # Any: as in AbsorbingSource
         origin, parts = self.lowered(stages, stays=False)
-        return JobSource[Any](origin, Program(parts.remote)), parts.local
+        runs, local = iterated(origin, parts)
+        return JobSource[Any](runs, Program(parts.remote)), local
 
     @override
     def check(self, stages: tuple[Stage[Any, Any], ...], behind: str | None = None) -> None:
