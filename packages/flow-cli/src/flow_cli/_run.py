@@ -184,9 +184,9 @@ def _drained(
 ) -> Generator[tuple[_AnyFlow, Shutdown], None, None]:
     """Return the flow to run.
 
-    SIGTERM ends its source, and the items on their way are still handled.
+    SIGTERM ends the flow's source; the items on their way are still handled.
 
-    If the whole flow is one iterator, the caller has to stop it.
+    If the whole flow is one iterator, SIGTERM cannot end its source: the caller has to stop it.
 
     Raises:
         Stopped: when the flow has ended after SIGTERM, or did not end in time.
@@ -281,7 +281,10 @@ def _print(flow: _AnyFlow, label: str, total: int | None, ending: Shutdown) -> N
 
 
 def _until_begun(items: Iterator[Any], ending: Shutdown) -> Iterator[Any]:
-    """Return the items as ``take_until(ending)`` would, which would count as a user's stage."""
+    """Yield `items` until `ending` has begun.
+
+    ``take_until(ending)`` would add a stage to the flow, as if the user had written it.
+    """
     for item in items:
         yield item
         if ending.begun:
@@ -331,7 +334,7 @@ class _Lines:
             try:
                 sys.stdout.write("".join(lines))
             except UnicodeEncodeError:
-                # Nothing of it was written: now write up to the line that cannot be encoded.
+                # Nothing of the text was written: now write up to the line that cannot be encoded.
                 for line in lines:
                     sys.stdout.write(line)
             finally:
@@ -341,7 +344,7 @@ class _Lines:
         while not self._closed.wait(_FLUSH_S):
             try:
                 self._flush()
-            except Exception as error:  # of the output: of its encoding, too; `put` raises it
+            except Exception as error:  # such as an error of the encoding; `put` raises it
                 self._failure = error
                 return
 

@@ -37,8 +37,8 @@ class Stop(Ending):
     """Stops the process on a signal.
 
     The first signal raises `Stopped` in the main thread, which closes iterators, disposes flows and
-    closes the engine on its way out. A second signal ends the process at once. So does a watching
-    thread, if other threads are still busy after the time of grace.
+    closes the engine on its way out. A second signal ends the process at once. A watching thread
+    does the same if other threads are still busy after a period of grace.
 
     Python ignores an exception that is raised in a finaliser or in the callback of a weak
     reference, and a signal may come just there. The watching thread then sends the signal once

@@ -44,7 +44,7 @@ _AnyStage = Stage[Any, Any]
 
 
 def explain(flow: _Shown, *, source: bool = False, plan: bool = False) -> str:
-    """Return a drawing of `flow`, as plain text. Nothing of the flow runs.
+    """Return a drawing of `flow`, as plain text. This does not run the flow.
 
     >>> import flow_core
     >>> print(explain(flow_core.range(4).map(str).hide().count()))  # doctest: +ELLIPSIS

@@ -240,8 +240,8 @@ def _new_progress(console: Console) -> Progress:
         TextColumn("{task.fields[text]}", markup=False),
         console=console,
         auto_refresh=False,
-        # Redirected, the output of a program goes above the bars; but never into the terminal when
-        # it is meant for a file.
+        # Redirected, the output of a program goes above the bars; but output that is meant for a
+        # file never goes to the terminal.
         redirect_stdout=sys.stdout.isatty(),
     )
 

@@ -42,8 +42,8 @@ class Backoff:
         factor: the factor by which the time grows with each retry; 1 for a fixed time.
         max: the longest time, in seconds.
         jitter: the part of the time that is random, from 0 to 1: with 0.5, a time of 2 s is
-            anything from 1 s to 3 s. This way, clients that failed together do not all come back
-            together.
+            anything from 1 s to 3 s. This way, clients that failed at the same time do not all try
+            again at the same time.
         max_attempts: the most retries; None for any number. One more failure fails the flow, with
             `RetryExhaustedError`.
         when: selects the errors to retry; other errors fail the flow.

@@ -25,18 +25,18 @@ class BatchStore(Protocol[C_co]):
             subscriber: the name of the subscriber.
             query_id: Spark's id of the query, which Spark stores in the query's checkpoint.
             batch_id: the number of the micro-batch.
-            digest: a digest of the rows, which tells them from those of another micro-batch with
-                the same number.
+            digest: a digest of the rows, which differs from that of another micro-batch with the
+                same number.
 
         Returns:
-            A context manager. Entering it gives None if this very micro-batch was the last that was
-            handled. Otherwise, it gives the object that the subscriber works with. If the block
-            then ends without an error, the context manager commits the work, the number and the
-            digest in one step; if it ends with an error, it commits nothing.
+            A context manager. Its ``__enter__`` returns None if this micro-batch is the last one
+            that was handled. Otherwise, it returns the object that the subscriber works with. If
+            the block then ends without an error, the context manager commits the work, the number
+            and the digest in one step; if it ends with an error, it commits nothing.
 
         Raises:
-            CheckpointConflictError: on entering the context manager, if the number is that of the
-                last micro-batch but the digest is not, or if the number is smaller.
+            CheckpointConflictError: on entering the context manager, if the last micro-batch that
+                was handled has the same number but another digest, or a greater number.
         """
 
 

@@ -194,7 +194,7 @@ class _Timed(Disposable):
 
     def run(self) -> bool:
         """Run the task, unless it was disposed of. Return True if it has to run again, at `due`."""
-        context, task = self.context, self.task  # in this order: `dispose` has the other one
+        context, task = self.context, self.task  # `dispose` clears them in the opposite order
         if context is None or task is None:
             return False
         if self.period is None:
@@ -246,8 +246,8 @@ class SystemClock(Clock):
     Time is monotonic: it does not follow changes of the machine's date. The thread starts with the
     first task, and ends when no task was waiting for a while. Scheduling costs O(log n). Disposing
     of a task costs O(1): its place in the heap stays empty, and empty places are removed before
-    there are more of them than tasks (or than 64). A forked process starts without tasks; those of
-    its parent run there only.
+    there are more of them than tasks (or than 64). A forked process starts without tasks; the tasks
+    of its parent run only in the parent.
 
     A task must not block the clock's thread: a flow that would block in that thread (``first()``,
     ``for item in flow``) raises BlockingInEventLoopError.
@@ -305,7 +305,7 @@ class SystemClock(Clock):
         return "SystemClock()"
 
     def __reduce__(self) -> tuple[Callable[..., SystemClock], tuple[float, ...]]:
-        """Pickle the clock of the process as that, and another one with its arguments."""
+        """Pickle the clock of the process as `system_clock()`, any other by its arguments."""
         return (system_clock, ()) if self is _system_clock else (SystemClock, (self._keep_alive_s,))
 
     def _add(self, timed: _Timed) -> _Timed:
@@ -345,7 +345,7 @@ class SystemClock(Clock):
             heap += [entry for entry in entries if not entry[2].disposed]
             heapify(heap)
             self._room = max(_FEW, 2 * len(heap))
-            self._changed.notify()  # also for tasks that came while it was not a heap
+            self._changed.notify()  # also for tasks added while it was not a heap
         heappush(heap, (due, next(self._numbers), timed))
         if heap[0][2] is timed:
             self._changed.notify()
@@ -475,7 +475,7 @@ class _Due(float):
 
 @final
 class _LoopTimer(Disposable):
-    """A task in an event loop. It is armed in the loop's thread, and may be disposed of in any."""
+    """A task in an event loop. It is armed in the loop's thread; any thread may dispose of it."""
 
     __slots__ = (
         "__weakref__",
@@ -561,7 +561,7 @@ class AsyncioClock(Clock):
     >>> asyncio.run(main())
     'later'
 
-    Scheduling and disposing are allowed in any thread; outside the loop's own they use
+    Scheduling and disposing are allowed in any thread; except in the loop's thread, they use
     ``call_soon_threadsafe``. Errors of tasks go to the dropped-errors hook; a fatal error stops the
     loop, as always in asyncio.
 
@@ -607,9 +607,7 @@ class AsyncioClock(Clock):
     def _in_loop(self, action: Task) -> bool:
         """Run `action` in the loop's thread: at once if the caller is in that thread.
 
-        Return False if this is not possible.
-
-        A closed loop runs nothing any more.
+        Return False if the loop is closed, and so runs nothing any more.
         """
         if self.loop.is_closed():
             return False

@@ -25,10 +25,11 @@ class Connectable(Publisher[T], Generic[T]):
     have this in common:
 
     Order: subscribers that wait for `connect` are admitted in the order in which they have come,
-    before the source runs. A subscriber that comes at that very moment may be admitted before some
-    of them; no subscriber misses an item because of it. Re-entering: a subscriber that subscribes
-    or connects from within a signal is served like any other. A run gives up its place before its
-    end is sent, so a subscriber that subscribes and connects because of the end is in the next run.
+    before the source runs. A subscriber that comes while they are being admitted may be admitted
+    before some of them; no subscriber misses an item because of this. Re-entering: a subscriber
+    that subscribes or connects from within a signal is served like any other. A run makes room for
+    the next one before it sends on_complete or on_error, so a subscriber that subscribes and
+    connects from within one of these is in the next run.
     """
 
     __slots__ = ()
@@ -76,7 +77,7 @@ class Connectable(Publisher[T], Generic[T]):
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget the end of the last run, so that new subscribers wait for the next one."""
+        """Forget the end of the last run, so that new subscribers wait for the next run."""
 
     @abstractmethod
     def statistics(self) -> Statistics:

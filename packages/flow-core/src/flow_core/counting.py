@@ -23,7 +23,7 @@ class Counter:
         count: how many there are so far.
         total: the expected count; None if it is not known. It may change.
         unit: the name of what is counted, in the plural.
-        note: a text that is shown behind the count; it may change.
+        note: a text that is shown after the count; it may change.
         shown: whether a display shows this count.
         stopped: whether the count was asked to end early; an error that ends it is not a failure
             then.
@@ -49,7 +49,7 @@ class Outcome(enum.Enum):
 
 @runtime_checkable
 class Display(Protocol):
-    """Shows people what a flow is, and its progress: on a terminal, in a notebook.
+    """Shows the structure and the progress of a flow to a user: on a terminal, in a notebook.
 
     flow-cli has one. Another package registers its own display as a
     `flow_core.plugins.DisplaySpec`.

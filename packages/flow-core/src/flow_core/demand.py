@@ -13,7 +13,9 @@ DEFAULT_PREFETCH: Final = 128
 
 
 def add_demand(outstanding: int, n: int) -> int:
-    """Return the sum of the two, but at most `UNBOUNDED`; Python's ints never overflow.
+    """Return ``outstanding + n``, but at most `UNBOUNDED`.
+
+    Python's ints never overflow.
 
     Args:
         outstanding: items that were requested and have not come yet.
@@ -56,5 +58,5 @@ def check_prefetch(prefetch: int, name: str = "prefetch") -> int:
 
 
 def replenish_limit(prefetch: int) -> int:
-    """Return after how many items to request as many again: 75 % of `prefetch`, at least 1."""
+    """Return the number of items to request at a time: 75 % of `prefetch`, at least 1."""
     return prefetch - (prefetch >> 2)

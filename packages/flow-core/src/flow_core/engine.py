@@ -67,7 +67,7 @@ class Engine(Protocol):
 
     @abstractmethod
     def place(self, flow: Flow[T], /) -> Flow[T]:
-        """Return the same flow, with its first source and the stages that can follow moved here."""
+        """Return `flow`, with its first source, and the stages that can run here, moved here."""
 
 
 @final

@@ -41,7 +41,7 @@ __all__ = [
 
 
 class _Ended(Protocol):
-    """A subscriber, as far as it receives an error."""
+    """The part of a subscriber that receives an error."""
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
@@ -181,7 +181,7 @@ def none_given(method: str) -> NoneItemError:
 
 
 def none_item(who: str) -> NoneItemError:
-    """Return the error for a flow in which `who`, a source or a user's function, has given None."""
+    """Return the error for a None that came from `who`, a source or a function of the user."""
     return NoneItemError(
         f"{who} gave None, which is not an item; leave such items out, or use another "
         "object in their place"
@@ -314,15 +314,16 @@ def _left_by(error: BaseException) -> _Left | None:
 def leave(error: BaseException, subscriber: _Ended | None, owner: object) -> None:
     """Remember that nothing more is sent to `subscriber`, because of the fatal `error`.
 
-    An operator calls this before it drops its downstream because `error` propagates; it calls this
-    first because this may raise another RecursionError. Where `error` ends in a thread in which no
+    An operator that drops its downstream because `error` propagates calls this before it does so,
+    since this call may raise another RecursionError. Where `error` ends in a thread in which no
     caller waits for it, `tell_left` sends the subscriber its end.
 
     Args:
         error: the fatal error, which propagates after this call.
         subscriber: a subscriber that has had no terminal yet; None if there is no subscriber.
-        owner: the subscriber that drops `subscriber`; or, for several of them, what they all have
-            as their attribute ``owner``. They pass nothing on any more, and need no end themselves.
+        owner: the subscriber that drops `subscriber`; or an object that several such subscribers
+            have as their attribute ``owner``. They pass on no further signals, and need no on_error
+            themselves.
     """
     left = _left_by(error)
     if left is None:
@@ -342,10 +343,10 @@ def tell_left(error: BaseException, *, heard: bool = False) -> None:
     """Send a fatal `error` to the subscribers that it has left without an end.
 
     The code at the bottom of a thread of an executor or a clock calls this before it raises `error`
-    again: otherwise, subscribers that wait elsewhere would wait for ever. If the stack is too short
-    for the signal to one subscriber, the subscribers behind it are left without an end in turn, and
-    this call sends them theirs. An error that ends a thread or the program is never sent itself: it
-    is the cause of a FlowError, which is sent.
+    again: otherwise, subscribers that wait elsewhere would wait for ever. If there is too little
+    room on the stack to signal one subscriber, the subscribers downstream of it are left without an
+    end in turn; this call then signals those, too. An error that ends a thread or the program is
+    not sent itself: subscribers get a FlowError, whose cause it is.
 
     Args:
         error: the fatal error that has reached the bottom of the thread.

@@ -309,7 +309,7 @@ class _CallRunner(Runner):
     def execute(
         self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
     ) -> ScheduledTask:
-        """Have the task run. If it is dropped, this is reported only if a loop has dropped it."""
+        """Have the callable run the task. A dropped task is reported only if a loop drops it."""
         scheduled = ScheduledTask(task, on_dropped, context)
         given: Task = scheduled
         if self._of_loop:

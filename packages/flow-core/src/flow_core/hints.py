@@ -32,7 +32,7 @@ _WORD: Final = re.compile(r"(\w+)(?:\([^()]*\))?(?: \(\w+\))?(?:, |$)")
 _PATH: Final = re.compile(r"`(\w+(?:\.\w+)+)`")
 
 NEAR: Final = 0.75
-"""The least similarity of two names at which one of them may be a typing error for the other."""
+"""The minimum similarity of two names at which one of them may be a misspelling of the other."""
 
 _SECTIONS: Final = {
     "instead": "instead: ",

@@ -123,7 +123,8 @@ class Home:
     def forsaken(self) -> bool:
         """True if the loop is closed, or cancels all its tasks, as ``asyncio.run`` does at its end.
 
-        Nothing may begin again then. This looks at all tasks only if there is a reason.
+        If so, no operator may subscribe again in this loop. All tasks of the loop are examined only
+        if no task of the flow shows that the loop continues.
         """
         if self.loop.is_closed():
             return True
@@ -137,7 +138,7 @@ class Home:
         )
 
     async def ended(self) -> None:
-        """Wait until all tasks have ended, which code that runs a flow does at its end.
+        """Wait until all tasks have ended. Code that runs a flow calls this last.
 
         Raises:
             CancelledError: if the waiting task was cancelled meanwhile; raised after the tasks have
@@ -164,7 +165,7 @@ def _nobody() -> None:
 def in_turn(loop: asyncio.AbstractEventLoop) -> bool:
     """Return whether `loop` runs, in this thread, a task or one of the callbacks of `turns`.
 
-    Only if it does, the next step in the loop needs no `call_soon_threadsafe`, which writes to a
+    Only then can the next step in the loop do without `call_soon_threadsafe`, which writes to a
     pipe. Otherwise, this may be a finaliser or a signal handler that runs while the loop is about
     to sleep.
     """
@@ -210,10 +211,10 @@ def library_loop() -> asyncio.AbstractEventLoop:
 
 
 def task_context(home: Home | None) -> Context:
-    """Return the context for the tasks of a subscription that this thread makes.
+    """Return the context in which the tasks of a new subscription run.
 
-    It is the current context, except in a thread that subscribes on behalf of a loop: there it is
-    the context of the code that runs the flow.
+    The thread that subscribes calls this. The result is a copy of the thread's current context. In
+    a thread that subscribes on behalf of a loop, it is the context of the code that runs the flow.
 
     Args:
         home: the home of the flow.
@@ -275,7 +276,7 @@ class _Library(threading.Thread):
             _, pending = await asyncio.wait(tasks, timeout=_CLEAN_UP_S)
             self.left = len(pending)
             for task in pending:
-                # `end` says it, once.
+                # `end` reports them, once
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
         await self.loop.shutdown_asyncgens()
 

@@ -47,8 +47,8 @@ _log: Final = logging.getLogger("flow")
 class _Scopes(Generic[T]):
     """Blocks that each set a value, and restore the earlier value, in whatever order they end.
 
-    Blocks of several threads need not be nested: if a block ends before one that began later, it
-    leaves the value that it would have restored to that later block.
+    Blocks of several threads need not be nested. If a block ends before one that began later, the
+    later block restores the value that the earlier one would have restored.
     """
 
     __slots__ = ("_open",)
@@ -143,8 +143,8 @@ class _Keyed(Generic[T, R]):
 class Hook(_Keyed[T, object]):
     """Functions that are all called with each value, in the order in which their keys were added.
 
-    An error of one of the functions is logged, with its traceback, and the next function is called:
-    the code that drops something has to continue. A fatal error propagates.
+    An error raised by one of the functions is logged, with its traceback, and the next function is
+    called: the code that drops something has to continue. A fatal error propagates.
 
     Args:
         name: the name of the hook in messages.
@@ -270,8 +270,8 @@ def drop_error(error: BaseException) -> None:
     If the hook has no function, log the error: no error is lost.
 
     Raises:
-        BaseException: a fatal error of a function of the hook; `drop_item` raises such an error,
-            too.
+        BaseException: a fatal error raised by a function of the hook; `drop_item` raises such an
+            error, too.
     """
     call = dropped_errors.call
     if call is not None:

@@ -1,7 +1,6 @@
 """Imports at the first use: of modules that depend on many others, and of slow ones of Python.
 
-When `flow_core` is imported, it first sets how to import the dependent modules, before any module
-of it is imported.
+Before `flow_core` imports any of its modules, it sets the functions that import the dependent ones.
 """
 
 from __future__ import annotations

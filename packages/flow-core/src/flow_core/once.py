@@ -1,4 +1,4 @@
-"""Iterators give their items once; flows run once for each subscription."""
+"""Iterators yield their items once; flows run once for each subscription."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def once(items: Iterable[T], name: str) -> Iterable[T]:
 
 
 def spent(label: str, iterator: object) -> FlowError:
-    """Return the error for a run whose iterator has already given its items to an earlier run.
+    """Return the error for a run whose iterator was already used by an earlier run.
 
     Args:
         label: the operator or source, and where it was assembled, for the message.
@@ -43,7 +43,7 @@ def spent(label: str, iterator: object) -> FlowError:
 
 
 def refuse_again(made: object, mapper: object) -> None:
-    """Raise FlowError if `made`, which `mapper` has given twice in a row, is an iterator."""
+    """Raise FlowError if `made`, which `mapper` has returned twice in a row, is an iterator."""
     if hasattr(made, "__next__"):
         raise spent(f"{describe(mapper)} gave the same object for two items", made)
 
@@ -75,7 +75,7 @@ class Once(Iterable[T], Generic[T]):
         iterator = self.iterator
         made = iter(iterator)
         if made is not iterator:
-            return made  # it has a __next__, and still gives a new iterator
+            return made  # it has a __next__, and still returns a new iterator
         if _has_ended(iterator):
             raise spent(self._label, iterator)
         try:

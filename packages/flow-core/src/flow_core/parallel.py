@@ -158,7 +158,7 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         Args:
             accumulator: without a seed, it has to be associative and commutative, because it is not
                 known which items will meet.
-            seed: the first value of each rail; a rail without items gives the seed.
+            seed: the first value of each rail; a rail without items emits the seed.
 
         Returns:
             Without a seed, a flow of at most one item. With a seed, a flow of one item per rail,

@@ -235,7 +235,7 @@ class Spliced(Generic[R]):
             outer: the inputs; it is not closed.
             most: how many items an input may have.
             others: gets the first input that is not a list, a tuple or the like, or that has more
-                items; the loop ends then.
+                than `most` items; the loop ends then.
         """
         args = (ITERATED, most, others, *self._args)
         loop: Iterator[R] = self._shape.loop(_PULL)(outer, None, self, args)
@@ -244,7 +244,7 @@ class Spliced(Generic[R]):
     def _staged(self) -> Program[Any, Any]:
         """Return the program that is run; see `Staged`.
 
-        Its first stage, and the stage that checks for None, belong to no stage of the user.
+        Its first stage, and the stage that checks for None, are not stages of the user.
         """
         stages = self._flow._stages()
         own = len(self._shape.templates) - len(stages)
@@ -322,7 +322,8 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
 def _behind(flow: Flow[Any], prepared: Flow[R]) -> Flow[R]:
     """Put the prepared operators behind `flow`.
 
-    It replaces the `OpenSource`. Another source, such as that of take(0), stays.
+    `flow` replaces the `OpenSource`. If the prepared flow has another source, such as the source of
+    take(0), that source stays.
     """
     return moved(prepared, lambda first: flow if isinstance(first._source, OpenSource) else first)
 

@@ -160,12 +160,12 @@ class CoreSubscriber(Generic[T_contra]):
         return self.on_next
 
     def checks(self, who: str) -> bool:
-        """Return True if this subscriber fails for None itself: no stage before it has to check.
+        """Return True if this subscriber fails for None, so that no stage has to check before.
 
         A flow of a foreign publisher calls this before it subscribes to the publisher.
 
         Args:
-            who: what None would come from, for the error's text.
+            who: the source or function that may emit None, for the error's text.
         """
         return False
 
@@ -250,7 +250,7 @@ class QueueSubscription(Generic[T_co]):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Return False if the next `poll` may give an item; it may still turn out to give none."""
+        """Return False if the next `poll` may return an item; it may still return `EMPTY`."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -271,8 +271,9 @@ class IterableSource(Generic[T_co]):
     """True if None is never among the items, so that the loop need not check (§2.13)."""
 
     calls_user_code: bool = False
-    """True if the iterator calls functions of the user. These must not move to another thread when
-    the items are polled there. Iterables that users pass are meant to move."""
+    """True if the iterator calls functions of the user. If so, the items must not be polled on
+    another thread, where these functions would then run. An iterable that a user passes does not
+    count: it is meant to move."""
 
     @abstractmethod
     def iterate(self) -> Iterator[T_co]:
@@ -285,7 +286,7 @@ class IterableSource(Generic[T_co]):
 class CallableSource(IterableSource[T_co]):
     """A source of at most one item, computed when a flow is subscribed to.
 
-    Not every callable is one.
+    A callable object is not such a source by itself: its class has to inherit from this class.
     """
 
     __slots__ = ()

@@ -84,8 +84,8 @@ class SerialDrain(Exclusive):
     Only a drain that starts clears `_missed`. So a signaller that reads True after it has published
     its work need not do more: a drain that starts later sees the work. (`leave` keeps the flag.)
 
-    `alone` does its work under the permit but without a drain, past the queue. If calling it would
-    cost too much, a subclass does the same by hand.
+    `alone` calls a function under the permit but without a drain: this work does not pass the
+    queue. If calling it would cost too much, a subclass does the same by hand.
 
     If `drain` raises, the permit is given back, so that the object stays usable.
     """

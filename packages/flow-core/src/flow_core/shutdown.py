@@ -72,10 +72,10 @@ class Shutdown(Ender, Publisher[object]):
     ...     flow.range(3).take_until(stop).run()
 
     If the block is not left `limit` seconds after it began, the flows in it are cancelled, and the
-    block raises FlowTimeoutError. A second signal at once does what it would do without the block.
-    If another library has installed a handler, as web servers do, that handler is called, too. The
-    earlier handlers are restored when the block is left. Signals belong to the main thread: in
-    another thread, a block watches no signals and has no limit.
+    block raises FlowTimeoutError. A second signal has the same effect as without the block, at
+    once. If another library has installed a handler, as web servers do, that handler is called,
+    too. The earlier handlers are restored when the block is left. Signals belong to the main
+    thread: in another thread, a block watches no signals and has no limit.
 
     It is also a publisher, which completes when the shutdown begins.
 

@@ -91,7 +91,9 @@ class AbsorbingSource(Generic[T_co]):
         return None
 
     def places(self, stages: tuple[Stage[Any, Any], ...]) -> tuple[Place, ...]:
-        """Return which of the `stages` that `absorb` would take over run where. This runs nothing.
+        """Return the places where the stages run that `absorb` would take over.
+
+        This runs nothing.
 
         Raises:
             FlowError: in the cases in which `absorb` raises it.
@@ -186,7 +188,7 @@ def boundary_of(flow: Flow[Any]) -> tuple[Flow[Any], Operator[Any, Any]] | None:
 
 
 def call_of(flow: Flow[T]) -> CallableSource[T] | None:
-    """Return the source, if one call of it gives all of the flow: at most one item. Otherwise None.
+    """Return the source if one call of it computes the whole flow, of at most one item; or None.
 
     Args:
         flow: any flow.

@@ -120,7 +120,7 @@ class _Listener(Updatable, Generic[T]):
         if tapped is not None:
             tapped.tap(outlet, current=current)
             if outlet.over:
-                tapped.untap(outlet)  # a cancel meanwhile may have come before the tap
+                tapped.untap(outlet)  # meanwhile, a cancel may have come before the tap
         _on(self._loop, lambda: self._add(current=current))
 
     def stop(self) -> None:
@@ -234,17 +234,16 @@ def from_agera(observable: Observable, *, loop: Loop | None = None) -> Flow[Sign
     """The updates of an observable of Agera, as a flow.
 
     Updates that come while another update waits are merged with it, as between Agera's own parts.
-    The flow ends only if the observable was made by `to_agera` or its kin, and fails if that
-    observable has failed.
+    The flow ends only if the observable was made by one of the converters of this package, such as
+    `to_agera`; it fails if that observable has failed.
 
     Demand: one update waits. Thread: that of the loop, or the requester's. Fusion: none.
 
     Args:
         observable: gets an updatable for each subscriber; the updatable is removed once, by the
             cancel or the end.
-        loop: where the updatable is added and removed. Without it, that is the loop of the thread
-            that calls this function or subscribes, or else the loop on which the observable was
-            made.
+        loop: where the updatable is added and removed. None for the loop of the thread that calls
+            this function or subscribes, or else the loop on which the observable was made.
     """
     source: _AgeraSource[Signal] = _AgeraSource(
         observable, lambda: Counted(UPDATE, 1), f"from_agera({type(observable).__name__})", loop
@@ -273,9 +272,9 @@ def from_repository(
     2
 
     A repository of `mutable_repository` or `to_repository` passes on each of its values as soon as
-    it accepts the value, and on the same thread: with ``buffer`` none is lost, with ``latest`` the
-    last one always comes. Other repositories only announce updates: the value is read on the loop,
-    and values between two updates are lost.
+    it accepts the value, and on the same thread: with ``buffer``, no value is lost; with
+    ``latest``, the last value always comes. Other repositories only announce updates: the value is
+    read on the loop, and values between two updates are lost.
 
     Demand: as `strategy` says. Fusion: none.
 

@@ -1,4 +1,4 @@
-"""Signals that wait for one subscriber, and those for many of them."""
+"""Signals that wait for one subscriber, and signals for many subscribers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class Store(Generic[T]):
             room: how many requested items are still missing, beyond the items that wait.
 
         Returns:
-            The item that is lost by it, and the error of the flow, if it fails.
+            The item that is lost because of `item`, and the text of the flow's error if the flow
+            fails.
         """
 
     @abstractmethod

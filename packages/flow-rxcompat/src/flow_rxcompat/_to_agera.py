@@ -41,12 +41,12 @@ __all__ = [
 T = TypeVar("T")
 
 _NO_END: Final[tuple[int, BaseException | None]] = (-1, None)
-"""Stands for "no run has ended", where there would be the number of an activation and the error of
-its run."""
+"""Stands for "no run has ended", in place of the number of an activation and the error of its
+run."""
 
 
 def _call(on_error: Callable[[BaseException], object], error: BaseException) -> None:
-    """Call `on_error`. Its error goes to the hook: the update still comes."""
+    """Call `on_error`. An error that it raises goes to the dropped-errors hook."""
     try:
         on_error(error)
     except BaseException as raised:
@@ -369,7 +369,7 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
             item, flowed = self._items.popleft()
             left = bool(self._items)
             if flowed and self._run is not None:
-                self._consumed += 1  # of whichever run it is: it makes room for one of this run
+                self._consumed += 1  # from any run: it makes room for an item of this run
                 if self._consumed == self._limit:
                     self._consumed = 0
                     more = self._run
@@ -447,8 +447,8 @@ def to_reservoir(
 
     The flow is shared, as by `to_agera`; each item can be taken from the reservoir once.
 
-    Demand: `prefetch` items are requested, less those that wait since an earlier run, and more as
-    items are taken. No more than `prefetch` wait.
+    Demand: `prefetch` items are requested, minus the items that still wait from an earlier run;
+    more are requested as items are taken. At most `prefetch` items wait.
 
     Args:
         flow: an object with ``subscribe``, or anything else that `flow_core.from_` converts.

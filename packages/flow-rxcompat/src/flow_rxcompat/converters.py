@@ -18,7 +18,8 @@ signals                  ``Flow[Signal]``              ``observable.flow``
 =======================  ============================  ======================================
 
 `flow_core.from_` knows the converters that return a flow. Agera has no interface for an error, for
-an end, or for each single value; these still get through Agera where both ends are of this package.
+an end, or for each single value; these still pass through Agera if both ends were made by this
+package.
 """
 
 from __future__ import annotations

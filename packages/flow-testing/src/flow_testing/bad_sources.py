@@ -224,7 +224,7 @@ def _none_item(source: Misbehaving) -> None:
 def _none_error(source: Misbehaving) -> None:
     source.send(1)
     try:
-        # Against the types, on purpose.
+        # This breaks the types, on purpose.
         source.subscriber.on_error(cast("BaseException", None))
     except TypeError:
         source.subscriber.on_complete()
@@ -322,7 +322,7 @@ def check_bad_source(
 
     The operator is put behind each of `BAD_SOURCES`. Its downstream must get a legal sequence of
     signals: at most one terminal, and exactly one if the source sends one that counts. Signals that
-    come too late must reach the hooks for dropped items and errors: nothing is lost in silence.
+    come too late must reach the hooks for dropped items and errors: nothing is lost silently.
 
     >>> check_bad_source(lambda source: source.map(str), only=lambda name: "after" in name)
 

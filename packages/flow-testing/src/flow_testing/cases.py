@@ -64,7 +64,7 @@ class StageCase:
 @final
 @dataclass(frozen=True)
 class Surroundings:
-    """The executor, the clock and the loop that the cases of operators use.
+    """The executor, the clock and the loop for the cases of operators.
 
     Args:
         executor: runs tasks.
@@ -73,7 +73,7 @@ class Surroundings:
         loop: runs coroutines; None for the loop of the subscriber.
     """
 
-    executor: Any  # Any: everything that an operator takes as one
+    executor: Any  # Any: anything that an operator accepts as an executor
     clock: Clock
     period_s: float = 1
     loop: AbstractEventLoop | None = None
@@ -92,8 +92,8 @@ class OperatorCase:
             back-pressure, and keeps few. "selective": it may drop items or reorder them. "closing":
             it ends before its source does. "timed": it emits no items before its clock advances.
             "delayed": it does not end before its clock advances. "executor", "processes", "loop":
-            it runs on an executor, on one of processes, or in an event loop. "uncounted": the rules
-            cannot know how many items it emits.
+            it runs on an executor, on an executor of processes, or in an event loop. "uncounted":
+            the rules cannot know how many items it emits.
         holds: how many items of the upstream may wait in the operator.
         facts: what the rules need to know: attributes of `OperatorVerification`, such as
             ``max_items``.

@@ -103,7 +103,7 @@ def differences(record: OperatorSpec, seen: Facts) -> str:
 
 
 def together(seen: Sequence[Facts]) -> Facts:
-    """Return what several uses have in common, as a record describes it: what may happen.
+    """Combine the facts of several uses as a record does: a fact holds if it may happen.
 
     Args:
         seen: what was observed in each use.
@@ -210,7 +210,7 @@ def granted(made: _AnyFlow, asks: Fusion) -> Fusion:
         AssertionError: if the flow grants more than was requested.
     """
     probe = _Probe(asks)
-    made.subscribe(probe)  # and no more: nothing of it has begun to run
+    made.subscribe(probe)  # only this: the flow has not begun to run
     if probe.answer & ~asks or probe.answer not in {Fusion.NONE, Fusion.SYNC, Fusion.ASYNC}:
         raise AssertionError(f"{made!r} answers {probe.answer!r} to {asks!r}")
     return probe.answer
@@ -219,7 +219,7 @@ def granted(made: _AnyFlow, asks: Fusion) -> Fusion:
 def grants(makes: Iterable[Callable[[], _AnyFlow]]) -> Fusion:
     """Return all modes that these flows grant.
 
-    With THREAD_BOUNDARY, if one of them grants a mode across threads.
+    The result includes THREAD_BOUNDARY if one of them grants a mode across threads.
 
     Args:
         makes: functions that each make a new flow.
@@ -249,7 +249,7 @@ class Facts:
     conditional: bool
     """True if the operator tells its upstream which items it has used up."""
     scalar: bool
-    """True if the operator recognises a constant upstream, and makes something else of it
+    """True if the operator recognises a constant upstream, and replaces it by something else
     (macro-fusion)."""
     callable: bool
     """True if the operator does the same for an upstream that calls a function."""

@@ -6,7 +6,7 @@ Each character stands for a signal, and takes up one frame of time:
 character  meaning
 =========  =================================================================================
 ``-``      nothing happens
-``a`` …    an item: what `values` says, or else the character itself (a digit is an int)
+``a`` …    an item: from `values`, or else the character itself (a digit is an int)
 ``|``      on_complete
 ``#``      on_error
 ``(ab|)``  signals at the same time, that of ``(``; the group takes up the frames of its text
@@ -793,7 +793,7 @@ def assert_marbles(
     try:
         lines.append(f"  got       {to_marbles(got, values, frame_s=frame_s)}")
     except ValueError:
-        pass  # signals between frames have no picture; the list has them
+        pass  # signals between frames cannot be drawn; the list has them
     differences = [(s.time_s, 0, f"  at {s.time_s} s: expected {s}") for s in missing]
     differences += [(s.time_s, 1, f"  at {s.time_s} s: got {s} too much") for s in surplus]
     lines += [text for _, _, text in sorted(differences)]

@@ -169,7 +169,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
 
     @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """Subscribe `subscriber`. It replaces the one before, and counts start again."""
+        """Subscribe `subscriber`. It replaces the previous one, and all counts start again."""
         self.subscribed += 1
         self._subscriber = subscriber
         self._terminated = False
@@ -317,7 +317,7 @@ class _Link(Subscription, Generic[T]):
 
     @override
     def request(self, n: int, /) -> None:
-        """Request `n` items. A request of an earlier subscriber does not count any more."""
+        """Request `n` items. A request of an earlier subscriber no longer counts."""
         if self._publisher.subscribed == self._number:
             self._publisher._requested(n)
 

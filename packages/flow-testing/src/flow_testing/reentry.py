@@ -2,7 +2,7 @@
 
 The garbage collector and signals run Python code between any two instructions, in the thread that
 is at work. If that code takes a lock that the thread already holds, it blocks for ever; and it sees
-changes that are half done.
+half-finished changes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Reentry:
 
 
 class ReentryFailure(AssertionError):  # noqa: N818 - an assertion that failed, as others do
-    """The call does harm at some moment; the message names the moment and the harm."""
+    """The call has broken the work at some moment; the message says when, and what is broken."""
 
 
 @dataclass(slots=True)

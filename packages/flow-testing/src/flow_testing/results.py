@@ -52,7 +52,7 @@ class Expected:
             subscriber.assert_failure(self.error, *self.items)
 
     def check_raised(self, items: list[Any], error: BaseException | None) -> None:
-        """Check that an iteration gave `items`, and then raised `error`, or ended if it is None."""
+        """Check that an iteration yielded `items`, then raised `error` (unless it is None)."""
         if error is None:
             matches = self.error is None
         elif isinstance(self.error, type):

@@ -269,7 +269,7 @@ def assert_released(
                 with recorded_drops() as drops, _without_gc():
                     payloads = Payloads(count, ending.fails)
                     subscription = _end(make(payloads), ending, settle)
-                    drops.take_items()  # a hook may keep what is dropped
+                    drops.take_items()  # a hook may keep dropped items
                     drops.take_errors()
                     settle()
                     errors = [] if keeps_error else payloads.errors

@@ -125,8 +125,8 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         self.signals: list[Signal] = []
         """All signals, in order."""
         self.late: list[Signal] = []
-        """Signals that began after `cancel` had been called. Signals on their way are allowed then
-        (§2.8)."""
+        """Signals that began after `cancel` had been called. Signals that were already on their way
+        are allowed (§2.8)."""
         self.violations: list[str] = []
         self._changed = Condition()
         self._running: list[SignalName] = []
@@ -474,7 +474,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
                 if self.fused is Fusion.SYNC and not self._cancelled:
                     self._terminated(None)
                 return True
-            if nothing_left and self.fused is Fusion.SYNC:  # if ASYNC, it may have come since
+            if nothing_left and self.fused is Fusion.SYNC:  # if ASYNC, the end may have come since
                 self._violated(f"F25: is_empty() was True, then poll() gave {item!r}")
             self._take(item)
             polled += 1
@@ -529,7 +529,7 @@ def _is_queue(subscription: object) -> TypeIs[QueueSubscription[Any]]:
 def _came_on(signal: Signal, thread: Thread | str) -> bool:
     if isinstance(thread, str):
         return signal.thread_name.startswith(thread)
-    # The ident alone may be that of an earlier thread, which has ended.
+    # An ended thread may have had the same ident.
     return (signal.thread, signal.thread_name) == (thread.ident, thread.name)
 
 

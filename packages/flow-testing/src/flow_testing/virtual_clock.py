@@ -185,7 +185,7 @@ class VirtualClock(Clock):
     def advance_by(self, seconds: float) -> None:
         """Advance the time, and run the tasks that become due.
 
-        ``advance_by(0)`` runs those due now.
+        ``advance_by(0)`` runs the tasks that are due now.
 
         Args:
             seconds: by how much to advance the time; at least 0.
@@ -341,7 +341,7 @@ class _Flight:
     """An asyncio loop while its time is that of a clock.
 
     Args:
-        clock: the clock that gives the time.
+        clock: the clock whose time the loop has.
         loop: the running loop.
 
     Raises:

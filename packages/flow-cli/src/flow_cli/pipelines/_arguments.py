@@ -119,7 +119,7 @@ class Nested:
 @final
 @dataclass(frozen=True)
 class Context:
-    """The things in a pipeline's file to which its values may refer.
+    """The parts of a pipeline's file to which its values may refer.
 
     Args:
         folder: the folder of the pipeline's file, in which a relative path from the file begins.
@@ -134,7 +134,7 @@ class Context:
     named: Callable[[Place, Mapping[str, object], str], Nested]
 
     def substituted(self, value: object) -> tuple[object, Path]:
-        """Return the value, or that of a parameter for ``{ parameter = "name" }``.
+        """Return the value; for ``{ parameter = "name" }``, the value of that parameter.
 
         The second result is the folder of the value.
         """
@@ -278,7 +278,7 @@ def fitted(value: object, kind: object, context: Context, place: Place) -> objec
         Misfit: if the parameter does not take the value.
     """
     value, folder = context.substituted(value)
-    if value is MISSING:  # a parameter without a value, which is reported as such
+    if value is MISSING:  # a parameter without a value, which is reported elsewhere
         return None
     target = _only(value, "object")
     if target is not None:

@@ -84,8 +84,8 @@ class Step:
     Args:
         place: the place of the step in the file.
         name: the name under which a plugin registers it; empty if `target` names an object.
-        target: names the object of which a source is made, or which is the operator; empty if there
-            is a `name`.
+        target: names the object from which the source is made, or the object that is the operator;
+            empty if there is a `name`.
         args: the arguments by position.
         arguments: the arguments by name.
     """
@@ -246,7 +246,8 @@ class _Reader:
             lambda number: Place(
                 self._file,
                 f"[[operators]] {number}",
-                # A header in some text would shift the numbers: better none than wrong ones.
+                # A header inside a text would shift the line numbers: rather no numbers than wrong
+                # ones.
                 self._operators[number - 1]
                 if len(self._operators) == len(values)
                 else self._lines.get("operators"),

@@ -27,7 +27,7 @@ def function_of(table: Mapping[str, object]) -> Callable[..., object]:
     (1, 2)
 
     Args:
-        table: it has ``item`` or ``attribute``, or one of the comparisons, or one of each.
+        table: it has ``item`` or ``attribute``, or one of the comparisons, or both.
 
     Raises:
         ValueError: if the table does not stand for a function; the message says why.

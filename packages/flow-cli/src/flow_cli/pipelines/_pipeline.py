@@ -110,7 +110,7 @@ class Pipeline:
         return self._sink is not None
 
     def flow(self) -> Flow[object]:
-        """Return the flow before the sink. Each call assembles it again; nothing of it runs.
+        """Return the flow before the sink. Each call assembles it again, without running it.
 
         Raises:
             PipelineError: if the result of an operator is not a flow.
@@ -177,7 +177,7 @@ def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None =
 def load_document(
     document: Document, parameters: Mapping[str, object], *, with_engine: bool = True
 ) -> Pipeline:
-    """Do as `load`, for a file that was read already.
+    """Do the same as `load`, for a file that was read already.
 
     Args:
         document: the tables of the file.
@@ -335,7 +335,8 @@ def _given(
             if declared.default is MISSING:
                 kind = declared.kind.__name__
                 problems.append(f"{place} {name}: it needs a value: -- --{name} {kind.upper()}")
-            # Even without a value it is a parameter: references to it are not errors too.
+            # Even without a value it is a parameter, so references to it are not reported as
+            # errors, too.
             given[name] = Given(declared.default, document.folder)
             continue
         value = parameters[name]

@@ -71,7 +71,7 @@ def context_write(
 
 # Any: the types that are passed on do not matter here.
 def _source(flow: Flow[Any], written: _Values | None) -> Publisher[Any] | IterableSource[Any]:
-    """Return a source that is an iterator if `flow` is one; when subscribed to, it is a link."""
+    """Return a source that is an iterator if `flow` is one; a subscription to it is a link."""
     source = source_of(flow)
     if isinstance(source, IterableSource) and not isinstance(source, AbsorbingSource):
         return _IterableContextSource(flow, written)

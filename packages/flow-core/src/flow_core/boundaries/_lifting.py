@@ -56,12 +56,12 @@ def lift(name: str, wrap: Callable[[CoreSubscriber[R]], Subscriber[T]], /) -> Op
     >>> list(flow.range(3).hide().pipe(lift("twice", Twice)))
     [0, 2, 4]
 
-    Demand, thread: what the subscriber makes of them. Fusion: none, unless the subscriber asks for
-    it. A subscriber that changes items must not pass on the upstream's subscription, if the
-    downstream could ask that for fusion and poll items past your subscriber: hand over a
-    subscription of your own instead, or put ``hide()`` before. The `CoreSubscriber.home` of your
-    subscriber should be that of the downstream, so that upstream operators that wait or run
-    coroutines do so in the loop of the code that runs the flow.
+    Demand, thread: as your subscriber decides. Fusion: none, unless the subscriber asks for it. If
+    your subscriber changes items, it must not pass on an upstream's subscription that can be asked
+    for fusion: the downstream could then poll items past your subscriber. Hand over a subscription
+    of your own instead, or put ``hide()`` before. The `CoreSubscriber.home` of your subscriber
+    should be that of the downstream, so that upstream operators that wait or run coroutines do so
+    in the loop of the code that runs the flow.
 
     Args:
         name: the operator's name in messages and in `flow explain`.

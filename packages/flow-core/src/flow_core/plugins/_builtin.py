@@ -230,7 +230,7 @@ def _placement(name: str, templates: list[Template]) -> Placement:
 
 
 def _shares_a_queue(template: Template) -> bool:
-    """Return whether the stage can be polled with ASYNC: it only makes at most one item of each."""
+    """Return whether the stage can be polled with ASYNC: each item becomes at most one item."""
     lines = template.lines
     others = (lines.on_start, lines.on_end, lines.on_error, lines.on_close)
     return not (template.expands or template.absorbs or template.stops or any(others))

@@ -91,8 +91,8 @@ _FRAMES: Final[Mapping[str, str]] = MappingProxyType(
         "polars.dataframe.frame:DataFrame": "frame.iter_rows(named=True)",
     }
 )
-"""Table classes that give columns, or the columns' names, when iterated over; and for each the
-method that gives the rows."""
+"""Table classes that yield columns, or the columns' names, when iterated over; for each, the method
+that yields the rows."""
 
 _TEXT: Final = (str, bytes, bytearray, memoryview)
 
@@ -467,9 +467,9 @@ class PluginHost:
 
         The converter for the nearest class in the value's own order of inheritance counts first.
         Then come converters for abstract classes that the value only resembles (the most specific
-        class first; plugins before the core), and at last that for any object with a method
-        ``subscribe``. Text does not count as a collection here: a str or bytes is refused unless a
-        plugin registers a converter for exactly that class.
+        class first; plugins before the core), and at last the converter for any object with a
+        method ``subscribe``. Text does not count as a collection here: a str or bytes is refused
+        unless a plugin registers a converter for exactly that class.
 
         Args:
             value: anything but None.
@@ -653,7 +653,7 @@ def _announced() -> list[Plugin]:
             continue
         name, version = _identity(distribution)
         if name in seen:
-            continue  # the first one on sys.path hides the second of a name
+            continue  # the first one on sys.path hides others of its name
         seen.add(name)
         for point in points:
             if point.value == _BUILTIN:

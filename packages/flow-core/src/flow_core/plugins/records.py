@@ -114,8 +114,8 @@ class Spec:
         Args:
             function: its name, its place and the first line of its docstring become the name, the
                 target and the summary of the record.
-            facts: all other arguments of the record; also those of the first three that are to
-                differ from the function's.
+            facts: the other arguments of the record; also a name, target or summary to use instead
+                of the function's.
         """
         said = {
             "name": function.__name__,
@@ -153,9 +153,9 @@ class OperatorSpec(Spec):
         asks: the fusion modes that the operator asks its upstream for; with THREAD_BOUNDARY if it
             polls on another thread.
         answers: the fusion modes that the operator may grant to its downstream; with
-            THREAD_BOUNDARY if it also grants them across threads (operators that call a user's
-            function stay on their thread; so do those that follow, up to the next boundary that
-            takes no part).
+            THREAD_BOUNDARY if it also grants them across threads (an operator that calls a user's
+            function stays on its thread, and so do the operators after it, up to the next boundary
+            that is not fused).
         conditional: whether the operator tells its upstream which items it has dropped
             (`try_on_next`).
         placement: where the operator runs when the items are on a cluster. A BOUNDARY that is
@@ -299,8 +299,8 @@ class NamespaceSpec(Spec):
     """Methods for flows under one name: its target is a class that is called with the flow.
 
     The module of the class registers the class, with `flow_core.register_namespace`. The record is
-    for code that has not imported that module: lists, pipelines, and a flow that is asked for the
-    name.
+    for cases in which that module was not imported: lists of plugins, pipelines, and a flow on
+    which the name is looked up.
     """
 
     category: ClassVar[str] = "namespace"
@@ -349,7 +349,7 @@ class ConverterSpec(Spec):
 @final
 @dataclass(frozen=True)
 class TranslationSpec(Spec):
-    """The way to run stages that look at many items, if the items are in several partitions.
+    """A way to run stages that look at many items, if the items are in several partitions.
 
     The target is a function ``(stage) -> flow_core.stages.Translation | None``. If it returns None,
     the stage, with its arguments, runs in one place.

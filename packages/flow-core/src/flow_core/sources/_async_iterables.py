@@ -71,9 +71,8 @@ class AsyncIterableSource(Publisher[T], Generic[T]):
 class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
     """One task that takes an item when there is demand, delivers the item, and waits for demand.
 
-    All signals come from the task, so they are serial (§1.3) without a permit. Only when the loop
-    was closed, so that the task can never run again, do they come from the thread that notices
-    this.
+    All signals come from the task, so they are serial (§1.3) without a permit. If the loop was
+    closed, so that the task can never run again, they come from the thread that notices this.
 
     No wake-up is lost: the task sets `_waiter` and looks at the demand again before it awaits; a
     request adds the demand before it looks for `_waiter`. A cancel does the same with its flag.
@@ -136,7 +135,7 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
         self._watch: LoopWatch | None = None
         self._interrupted = self._abandoned = False
         self._pulling = False
-        """True while the task awaits an item. It may be interrupted then."""
+        """True while the task awaits an item: only then may it be interrupted."""
 
     def start(self) -> None:
         """Hand this over as the subscription, then serve the demand that came meanwhile (§1.9)."""
@@ -239,8 +238,8 @@ class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
         # A task that is cancelled already cleans up, which must not be interrupted.
         if self._stopped and self._pulling and task is not None and not task.cancelling():
             if task is asyncio.current_task():
-                # From within its own step, which may end without a wait. Before Python 3.13 an
-                # interruption that met no wait would hit those of the clean-up.
+                # This runs within a step of the task itself, which may end without an await. Before
+                # Python 3.13, an interruption that met no await would hit an await of the clean-up.
                 asyncio.get_running_loop().call_soon(self._resume)
                 return
             self._pulling = False
@@ -435,9 +434,9 @@ def from_async_iterable(
 
     Args:
         iterable: each run takes a new iterator of it, in the loop. An async generator, or another
-            async iterator, gives its items only once: a second run fails with `FlowError`. When the
-            flow is cancelled, a generator is closed in the loop: its pending await is cancelled,
-            and its ``finally`` block runs.
+            async iterator, yields its items only once: a second run fails with `FlowError`. When
+            the flow is cancelled, a generator is closed in the loop: its pending await is
+            cancelled, and its ``finally`` block runs.
         loop: the loop to run in; needed, for example, if the iterable uses queues of that loop.
             Another thread may start the loop later.
 

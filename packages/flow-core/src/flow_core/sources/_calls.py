@@ -230,7 +230,7 @@ _never: Final[NeverSource[Never]] = NeverSource()
 def never() -> Flow[Never]:
     """Send no signal after on_subscribe: neither items nor an end.
 
-    Demand: checked for bad amounts, and never met. Thread: none. Fusion: none.
+    Demand: checked for bad amounts, but never served. Thread: none. Fusion: none.
     """
     return Flow(_never)
 

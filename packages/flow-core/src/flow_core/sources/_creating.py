@@ -96,7 +96,7 @@ def create(
                 MissingBackpressureError, after the items that wait
     ``error``   the flow fails with MissingBackpressureError
     ``drop``    it goes to the dropped-items hook
-    ``latest``  it waits in the place of the one that waits already, which goes to that hook
+    ``latest``  it replaces the item that waits, if there is one, which goes to that hook
     ``missing`` it is delivered all the same, for an operator downstream that deals with it
     =========== ==================================================================================
 

@@ -90,8 +90,8 @@ class Emitter(Generic[T_contra]):
     def on_dispose(self, action: Callable[[], object] | Disposable, /) -> None:
         """Call (or dispose) `action` once, when the flow has ended or was cancelled.
 
-        If this is already so, that happens at once. An error of `action` goes to the dropped-errors
-        hook. Actions run in the order in which they were added.
+        If this has already happened, `action` is called at once. An error raised by `action` goes
+        to the dropped-errors hook. Actions run in the order in which they were added.
         """
 
     @abstractmethod
@@ -107,14 +107,14 @@ class Emitter(Generic[T_contra]):
 
 @final
 class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannable, Generic[T]):
-    """Both ends of `create`: the one for the emitter, and the one for the subscriber.
+    """Both ends of `create`: the end for the emitter, and the end for the subscriber.
 
     Work is published and then drained (see `SerialDrain`). Items are published under `_lock`, which
     also ensures that nothing is queued after the end.
 
     Demand: as `overflow` says. Thread: items and terminals come on the emitting thread, or on the
-    requester's if they had to wait. Fusion: ASYNC if there is a buffer, also across threads. Items
-    are polled as far as they were requested, and the terminal says that none are left.
+    requester's if they had to wait. Fusion: ASYNC if there is a buffer, also across threads. The
+    subscriber may poll as many items as it has requested; the terminal says that there are no more.
 
     Args:
         downstream: gets the signals.
@@ -181,8 +181,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         self._cancel_actions: list[Callable[[], object]] | None = []
         self._listener: _RequestListener | None = None
         self._asked = 0
-        """The demand, including the one for dropped items, that the `on_request` function was not
-        told of yet."""
+        """The demand, including the demand for dropped items, that was not reported to the
+        `on_request` function yet."""
 
     def start(self) -> None:
         """Hand this over as the subscription."""
@@ -443,8 +443,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
     def signal(self) -> None:
         """Drain; when this is not called from within a drain, also report the demand.
 
-        The last thread to give the permit back reports it. A thread that finds the permit taken has
-        published its demand before.
+        If another thread holds the permit, it reports the demand when it gives the permit back. It
+        then sees the demand of this thread, too, which is stored before this method is called.
         """
         super().signal()
         teller = self._listener

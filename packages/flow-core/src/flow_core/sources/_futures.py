@@ -59,11 +59,11 @@ _WAITING: Final = "__flow_waiting__"
 
 @final
 class _Waiting:
-    """The callbacks that wait for a future, which can be removed again.
+    """The callbacks that wait for a future; each can be removed again.
 
     A `concurrent.futures` future cannot remove a callback, so it gets a single one, which calls all
-    of these. None is forgotten: a callback is added before the future is checked, and a future that
-    is done later calls all that were added.
+    of these. No callback is lost: it is added before the future is checked, and a future that is
+    done later calls all callbacks that were added.
     """
 
     __slots__ = ("_waiting",)

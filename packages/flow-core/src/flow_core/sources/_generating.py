@@ -23,7 +23,7 @@ S = TypeVar("S")
 
 @final
 class GenerateSource(IterableSource[T], Generic[S, T]):
-    """The items that a step function gives, one call after the other."""
+    """The items that a step function sends, one call after the other."""
 
     __slots__ = ("_on_end", "_state", "_step")
 
@@ -125,7 +125,7 @@ def generate(
     *,
     on_end: Callable[[S], object] | None = None,
 ) -> Flow[T]:
-    """Items that `step` gives one at a time, each when it is requested.
+    """Items that `step` sends one at a time, each when it is requested.
 
     >>> def fibonacci(pair: tuple[int, int], sink: SingleSink[int]) -> tuple[int, int]:
     ...     sink.next(pair[0])
@@ -140,12 +140,12 @@ def generate(
     Args:
         state: returns the first state; called once per subscriber, when the first item is
             requested.
-        step: ``(state, sink) -> state``. Each call uses at least one of ``sink.next(item)``, once
-            at most, ``sink.complete()`` and ``sink.error(error)``; an item that is sent before an
-            end is delivered. If `step` raises an error, the flow fails with it.
+        step: ``(state, sink) -> state``. Each call uses at least one of ``sink.next(item)``, at
+            most once, ``sink.complete()`` and ``sink.error(error)``; an item that is sent before
+            one of the latter two is delivered. If `step` raises an error, the flow fails with it.
         on_end: called once with the last state, however the flow ends: completed, failed or
-            cancelled; not called if there was no first state. An error of `on_end` goes to the
-            dropped-errors hook.
+            cancelled; not called if there was no first state. An error raised by `on_end` goes to
+            the dropped-errors hook.
 
     Returns:
         A flow. It fails with ProtocolViolationError if a call of `step` sends too much, or nothing.

@@ -53,8 +53,8 @@ def from_iterable(items: Iterable[T]) -> Flow[T]:
     ['A', 'B', 'C']
 
     Args:
-        items: any iterable. An iterator (a generator, a file, the result of `map` or `zip`) gives
-            its items only once: the first run gets them, and each further one fails with
+        items: any iterable. An iterator (a generator, a file, the result of `map` or `zip`) yields
+            its items only once: the first run gets them, and each further run fails with
             `FlowError`. A generator is closed when its run is cancelled.
 
     Returns:

@@ -57,7 +57,7 @@ def in_loop(
 
 @final
 class LoopWatch:
-    """Notices when an event loop is closed while something still waits in it. For any thread.
+    """Notices, for any thread, that an event loop is closed while something still waits in it.
 
     A loop does not report that it is closed, but it drops its timers then. All watches of one loop
     share one timer, which exists as long as one of the watches does.
@@ -114,7 +114,7 @@ class _Watched:
                 self._timer = (ref(told), ref(loop.call_later(EVER_S, told)))
             return
         was_armed, self.armed = self.armed, False
-        if self.watches:  # one has come meanwhile, and has seen that there is a timer
+        if self.watches:  # added meanwhile, by a thread that saw the timer
             self.armed = was_armed
             self.settle(loop)
             return

@@ -104,7 +104,7 @@ class _Lease:
     def release_after(self, error: BaseException) -> None:
         """Release the resource while `error` is being raised.
 
-        If this fails too, both errors count.
+        If the release fails, too, both errors are raised, as an ExceptionGroup.
         """
         try:
             self.failed(error)

@@ -232,7 +232,7 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
 def _numbered(path: FilePath, encoding: str, newline: str | None) -> Iterator[tuple[int, str]]:
     """Yield lines with their numbers.
 
-    For a line that cannot be decoded, raise when it is reached.
+    If a line cannot be decoded, raise an error when that line is reached.
     """
     number = 0
     # A strict decoder would fail for a whole buffer, and lose the good lines in it.

@@ -12,9 +12,9 @@ on the thread that requests it. A stage starts no thread and waits for none.
 Fusion: SYNC if the upstream is an iterator; also ASYNC if each item becomes at most one item and
 the stage does nothing at the end. Both work across threads only if the stage calls no function of
 the user.
-Errors: an error of a user's function fails the flow with that very object, and the upstream is
-cancelled. If the function returns None, the flow fails with a NoneItemError. A count that is not an
-int raises a TypeError, and one that is too small a ValueError, where the stage is put into the
+Errors: an error raised by a user's function fails the flow with that very object, and the upstream
+is cancelled. If the function returns None, the flow fails with a NoneItemError. A count that is not
+an int raises a TypeError, and one that is too small a ValueError, where the stage is put into the
 flow.
 """
 

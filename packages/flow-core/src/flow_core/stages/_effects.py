@@ -206,8 +206,8 @@ class Observing(Fluent[T_co], Generic[T_co]):
         [0, 1]
 
         Iterating over a synchronous flow requests nothing; behind this operator, it requests 128
-        items at a time. An error of `action` goes to the dropped-errors hook. Demand: passed on
-        unchanged.
+        items at a time. An error raised by `action` goes to the dropped-errors hook. Demand: passed
+        on unchanged.
         Thread: items come on the upstream's thread. Fusion: none, as behind `hide`.
         """
         return self._pipe(observing_requests(action))
@@ -254,7 +254,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
         over
         [1]
 
-        An error of `action` goes to the dropped-errors hook.
+        An error raised by `action` goes to the dropped-errors hook.
         """
         return self._add(DO_AFTER_TERMINATE, action)
 
@@ -268,7 +268,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
 
         Args:
             action: called by the thread that cancels, or by the loop that was running then. An
-                error of `action` goes to the dropped-errors hook.
+                error raised by `action` goes to the dropped-errors hook.
         """
         return self._add(DO_ON_CANCEL, action)
 
@@ -282,7 +282,7 @@ class Observing(Fluent[T_co], Generic[T_co]):
 
         Args:
             action: called after the subscriber has got on_complete or on_error, if it gets one of
-                them. An error of `action` goes to the dropped-errors hook.
+                them. An error raised by `action` goes to the dropped-errors hook.
         """
         return self._add(FINALLY_ACTION, action)
 

@@ -38,7 +38,7 @@ _MOST: Final = 256
 
 @final
 class _Hold:
-    """The time for which a consumer has held its event loop: it then lets other tasks run.
+    """Measures for how long a consumer has held its event loop, and lets other tasks run then.
 
     This costs a fast flow little, and keeps a slow flow from holding up other tasks.
     """
@@ -121,7 +121,7 @@ async def iterate_async(flow: Flow[T], prefetch: int | None) -> AsyncGenerator[T
         finally:
             await subscriber.left(watch)
     except StopAsyncIteration as error:
-        # In an async generator Python makes a RuntimeError of it, too, without its notes.
+        # In an async generator, Python turns it into a RuntimeError, too, without its notes.
         stopped = RuntimeError("a function of the flow raised StopAsyncIteration")
         for note in getattr(error, "__notes__", ()):
             stopped.add_note(note)

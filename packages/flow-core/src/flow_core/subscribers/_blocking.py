@@ -73,8 +73,8 @@ def wait_for(queue: SimpleQueue[T], timeout_s: float | None = None) -> T:
 
     Raises:
         Empty: if no object came within `timeout_s`.
-        FlowError: if the interpreter is shutting down: no other thread runs then that could put
-            anything into `queue`.
+        FlowError: if the interpreter is shutting down: by then, no other thread runs that could put
+            an object into `queue`.
     """
     if sys.is_finalizing():  # in a finaliser
         raise FlowError(
@@ -94,14 +94,14 @@ def wait_for(queue: SimpleQueue[T], timeout_s: float | None = None) -> T:
 
 
 def iterate_blocking(source: Publisher[T], prefetch: int | None) -> Iterator[T]:
-    """Yield the items of `source`, at most `prefetch` of which wait; closing it cancels.
+    """Yield the items of `source`. Closing this generator cancels the flow.
 
-    If this thread must not wait, only the items that come without waiting are yielded, and then the
-    error is raised.
+    In a thread that must not wait, this yields the items that are available at once, and raises the
+    error as soon as it would have to wait for an item.
 
     Args:
         source: the publisher.
-        prefetch: see `QueuedSubscriber`.
+        prefetch: how many items may wait; see `QueuedSubscriber`.
 
     Raises:
         BlockingInEventLoopError: if this would have to wait in a thread that must not wait.
@@ -166,8 +166,8 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
 class HastySubscriber(QueuedSubscriber[T], Generic[T]):
     """Takes items where blocking is not allowed: in the thread of an event loop, or of a clock.
 
-    As soon as another thread signals, the flow is refused, even if an item is there: otherwise, it
-    would depend on chance whether it is refused.
+    As soon as another thread signals, the flow is refused, even if an item is available: otherwise,
+    the timing of the threads would decide whether it is refused.
 
     Args:
         prefetch: see `QueuedSubscriber`.

@@ -150,7 +150,7 @@ class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
 
     @override
     def receiver(self) -> Callable[[T], object]:
-        """Return `on_next` of the user itself if demand is unbounded, which saves a frame."""
+        """Return the user's own `on_next` if demand is unbounded, which saves a frame."""
         return self._on_next if self._prefetch == UNBOUNDED else self.on_next
 
     @override

@@ -36,8 +36,7 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
 
     Signals that come in the loop's own thread pass at once, unless others wait. Signals of other
     threads wait in a queue, whose length only the demand bounds. When the loop is closed, the flow
-    is cancelled, and the downstream gets a FlowError; only another thread is left then to call it
-    in.
+    is cancelled, and the downstream gets a FlowError, necessarily in another thread.
 
     It is made in the loop's thread.
 

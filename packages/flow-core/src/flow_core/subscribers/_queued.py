@@ -30,7 +30,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
     """Takes items from any thread and wakes one consumer; subclasses define how it waits.
 
     No wake-up is lost: the consumer sets a flag before it waits, and looks at the queue again after
-    that; a producer appends before it reads the flag. No item is lost in silence, either: `cancel`
+    that; a producer appends before it reads the flag. No item is lost silently, either: `cancel`
     sets its own flag before it empties the queue, and a producer appends before it reads that flag.
     Subclasses decide what happens to an error when no consumer waits for it.
 
@@ -74,10 +74,10 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         """True if the consumer waits, or is about to check whether it has to wait; also if it has
         cancelled, so that each item is checked."""
         self._consumed = 0
-        """The number of items that came out since the last request: those that were taken, and
-        those that `at_hand` was to give."""
+        """The number of items that have left the queue since the last request: those that were
+        taken, and those that `at_hand` was asked to yield."""
         self._left = repeat(self.queue, 0)
-        """Has one entry left for each item that `at_hand` has not given yet."""
+        """Has one entry left for each item that `at_hand` has not yielded yet."""
 
     @abstractmethod
     def _wake(self) -> None:
@@ -203,7 +203,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         Iterate to the end, unless `cancel` comes first.
 
         Args:
-            most: how many items to give at most.
+            most: the maximum number of items to yield.
         """
         count = min(len(self.queue), self._limit - 1 - self._consumed, most)
         self._consumed += count

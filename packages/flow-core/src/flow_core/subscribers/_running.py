@@ -177,7 +177,7 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
         timeout: Seconds | None = None,
         clock: Clock | None = None,
     ) -> Coroutine[Any, Any, None]:  # Any: the types that the loop sends and gets
-        """Do as `for_each`, but in an event loop: ``await flow.for_each_async(send, 10)``.
+        """Do the same as `for_each`, but in an event loop: ``await flow.for_each_async(send, 10)``.
 
         >>> import asyncio
         >>> import flow_core as flow

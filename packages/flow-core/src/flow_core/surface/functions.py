@@ -62,7 +62,7 @@ PACKAGES: Final = {
 
 
 def amb(*sources: Publisher[T]) -> Flow[T]:
-    """The flow that is the first to give an item or to end; the others are cancelled.
+    """The flow that is the first to emit an item or to end; the others are cancelled.
 
     >>> import flow_core as flow
     >>> list(flow.amb(flow.never(), flow.just("b"), flow.just("c")))
@@ -75,7 +75,7 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
     Errors: those of the first one.
 
     Args:
-        sources: what to choose from. They are subscribed in this order, until one has begun.
+        sources: the flows to choose from. They are subscribed in this order, until one has begun.
 
     Raises:
         TypeError: if a source is not a publisher.
@@ -177,21 +177,21 @@ def combine_latest(
     >>> list(flow.combine_latest(flow.just(1, 2), flow.just("a", "b")))
     [(2, 'a'), (2, 'b')]
 
-    Nothing comes until each flow has given an item. The result completes when all flows have, or as
-    soon as one completes without an item. Without flows the result is empty.
+    Nothing comes until each flow has emitted an item. The result completes when all flows have, or
+    as soon as one completes without an item. Without flows the result is empty.
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
-    many of it were delivered. Combinations that are not requested yet wait, in the order in which
-    they arose.
+    many of its items were delivered. Combinations that are not requested yet wait, in the order in
+    which they arose.
     Thread: that of the source whose item it is; a combination that had to wait comes on whichever
     thread is at work.
     Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
     them. The end comes as soon as the last combination was polled. The sources are not asked for
     fusion.
-    Errors: the first one cancels the others, and overtakes what waits.
+    Errors: the first one cancels the others, and overtakes the items that wait.
 
     Args:
-        sources: what to combine. They are subscribed in this order.
+        sources: the flows to combine. They are subscribed in this order.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all flows have ended; several are raised as an
             ExceptionGroup.
@@ -220,10 +220,10 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
 
     This is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
 
-    Demand: exact; the next flow gets the demand that the one before has not used. A flow is
+    Demand: exact; the next flow gets the demand that the previous one has not used. A flow is
     subscribed when the one before has ended, even without demand.
     Thread: each flow's own. A flow that is an iterator or a function runs where the one before has
-    ended, or where it was requested. Iteration: one loop over all.
+    ended, or where items are requested. Iteration: one loop over all flows.
     Fusion: none. A chain of concatenations is flattened when it is assembled, so its length costs
     nothing.
     Errors: the first one ends the flow, and the flows after it are not started.
@@ -415,7 +415,7 @@ def merge(
     prefetch: int = 128,
     delay_error: bool = False,
 ) -> Flow[Any]:
-    """The items of several flows, as they come. It completes when all flows have.
+    """The items of several flows, as they come. The result completes when all flows have.
 
     >>> import flow_core as flow
     >>> list(flow.merge(flow.range(2), flow.just("a")))
@@ -428,7 +428,7 @@ def merge(
     Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
     or a function is called instead of subscribed to. Merges within merges, with the same options,
     are flattened: their depth costs nothing. Flows on one cluster are united there.
-    Errors: the first one cancels the others, and overtakes what waits.
+    Errors: the first one cancels the others, and overtakes the items that wait.
 
     Args:
         sources: flows to merge, subscribed in this order; or one iterable of flows, which is asked
@@ -543,7 +543,7 @@ def ordered_merge(
     refuses a task, or drops it, the RejectedExecutionError comes on the thread that signalled.
     Fusion: sources with SYNC or ASYNC are polled. Those that call functions of the user, or are
     asynchronous, learn that they may be polled on another thread.
-    Errors: the first one cancels the other flows, and overtakes what waits.
+    Errors: the first one cancels the other flows, and overtakes the items that wait.
 
     Args:
         sources: sorted flows, smallest item first. They are subscribed in this order.
@@ -557,7 +557,7 @@ def ordered_merge(
 
     Returns:
         A flow that fails with MissingBackpressureError if a source sends more than was requested
-        and there is no room, and with what a comparison raises.
+        and there is no room, and with any error that a comparison raises.
 
     Raises:
         TypeError: if a source is not a publisher, `key` cannot be called, `executor` is not an
@@ -579,7 +579,7 @@ def sequence_equal(
     equals: Callable[[T, U], object] | None = None,
     prefetch: int = 128,
 ) -> Flow[bool]:
-    """Give one item: True if both flows give the same items and then complete, else False.
+    """Emit one item: True if both flows emit the same items and then complete, else False.
 
     >>> import flow_core as flow
     >>> flow.sequence_equal(flow.range(3), flow.just(0, 1, 2)).single()
@@ -594,7 +594,7 @@ def sequence_equal(
     Thread: that of the flow whose item was missing, or of the requester.
     Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that it may be polled on
     another thread.
-    Errors: the first one cancels the other flow, and overtakes what waits.
+    Errors: the first one cancels the other flow, and overtakes the items that wait.
 
     Args:
         first: the flow that is subscribed first.
@@ -628,7 +628,7 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
     Errors: RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay: how long to wait, in seconds, at least 0; after infinity, the item never comes.
+        delay: how long to wait, in seconds, at least 0; if it is infinite, the item never comes.
         clock: the clock of the operator; None for the clock of the loop that runs the flow or,
             without a loop, the clock of the process.
 

@@ -52,7 +52,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     __slots__ = ()
 
     def amb(self, *others: Publisher[D]) -> Flow[T_co | D]:
-        """The flow that is the first to give an item or to end; the others are cancelled.
+        """The flow that is the first to emit an item or to end; the others are cancelled.
 
         >>> import flow_core as flow
         >>> list(flow.never().amb(flow.just("b"), flow.just("c")))
@@ -65,7 +65,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of the first one.
 
         Args:
-            others: what to choose from. They are subscribed in this order, until one has begun.
+            others: the flows to choose from. They are subscribed in this order, until one has begun.
 
         Raises:
             TypeError: if a source is not a publisher.
@@ -75,7 +75,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._combined("flow_ops.combine.amb:amb", *others)
 
     def and_then(self, other: Publisher[R]) -> Flow[R]:
-        """Only the items of `other`, when this flow has completed; its own are ignored.
+        """Only the items of `other`, after this flow has completed; the items of this flow are ignored.
 
         >>> import flow_core as flow
         >>> list(flow.range(2).do_on_next(print).and_then(flow.just("done")))
@@ -118,8 +118,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         a size; the upstream pauses when a full list waits for demand. 128 lists that are not full may
         wait; one more fails the flow with `MissingBackpressureError`.
         Thread: that of the upstream for full lists, the clock's for others.
-        Fusion: with a time, the lists that wait are given by ASYNC, and the upstream is not asked for
-        fusion; without a time, that of `buffer_with_count`, which does the work.
+        Fusion: with a time, ASYNC is granted for the lists that wait, and the upstream is not asked for
+        fusion; without a time, the fusion of `buffer_with_count`, which does the work.
         Errors: those of the upstream come at once; items that were not sent are dropped.
 
         Args:
@@ -147,7 +147,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).buffer_boundary(flow.never()))
         [[0, 1, 2]]
 
-        The last list is sent when the upstream or `boundary` completes, if it has items; then the flow
+        When the upstream or `boundary` completes, the last list is sent, if it has items; then the flow
         completes.
 
         Demand: see `flow_ops.group.buffer`. `boundary` is subscribed before the upstream.
@@ -276,8 +276,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).buffer_with_time(60))
         [[0, 1, 2]]
 
-        The last list is sent when the upstream completes, if it has items. A period without items gives
-        no list, unless `empty` asks for it.
+        The last list is sent when the upstream completes, if it has items. A period without items adds
+        no list, unless `empty` is true.
 
         Demand: see `flow_ops.group.buffer`.
         Thread: the clock's; the last lists come on that of the upstream.
@@ -320,15 +320,15 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         clock: Clock | None = None,
         max_waiting: int = 128,
     ) -> Flow[list[T_co]]:
-        """Lists of `count` items, or of those that have come when a length of time has passed.
+        """Lists of `count` items, or of the items that have come when a length of time has passed.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).buffer_with_time_or_count(60, 2))
         [[0, 1], [2, 3], [4]]
 
         A new period begins with each buffer. The last list is sent when the upstream completes, if it
-        has items. A period without items gives no list, unless `empty` asks for it. (`batch` suits most
-        uses better: there, the time runs from the first item of a list.)
+        has items. A period without items adds no list, unless `empty` is true. (`batch` suits most uses
+        better: there, the time runs from the first item of a list.)
 
         Demand: see `flow_ops.group.buffer`; `max_size` is `count`, so that the upstream pauses when a
         full buffer waits.
@@ -476,21 +476,21 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.just(1, 2).combine_latest(flow.just("a", "b")))
         [(2, 'a'), (2, 'b')]
 
-        Nothing comes until each flow has given an item. The result completes when all flows have, or as
-        soon as one completes without an item. Without flows the result is empty.
+        Nothing comes until each flow has emitted an item. The result completes when all flows have, or
+        as soon as one completes without an item. Without flows the result is empty.
 
         Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
-        many of it were delivered. Combinations that are not requested yet wait, in the order in which
-        they arose.
+        many of its items were delivered. Combinations that are not requested yet wait, in the order in
+        which they arose.
         Thread: that of the source whose item it is; a combination that had to wait comes on whichever
         thread is at work.
         Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
         them. The end comes as soon as the last combination was polled. The sources are not asked for
         fusion.
-        Errors: the first one cancels the others, and overtakes what waits.
+        Errors: the first one cancels the others, and overtakes the items that wait.
 
         Args:
-            others: what to combine. They are subscribed in this order.
+            others: the flows to combine. They are subscribed in this order.
             prefetch: items to request of each ahead, and the most of each that wait.
             delay_error: whether errors come when all flows have ended; several are raised as an
                 ExceptionGroup.
@@ -521,10 +521,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         This is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
 
-        Demand: exact; the next flow gets the demand that the one before has not used. A flow is
+        Demand: exact; the next flow gets the demand that the previous one has not used. A flow is
         subscribed when the one before has ended, even without demand.
         Thread: each flow's own. A flow that is an iterator or a function runs where the one before has
-        ended, or where it was requested. Iteration: one loop over all.
+        ended, or where items are requested. Iteration: one loop over all flows.
         Fusion: none. A chain of concatenations is flattened when it is assembled, so its length costs
         nothing.
         Errors: the first one ends the flow, and the flows after it are not started.
@@ -580,7 +580,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).concat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
         [(1, 0), (2, 0), (2, 1)]
 
-        Demand: exact; the next inner flow gets the demand that the one before has not used. Without
+        Demand: exact; the next inner flow gets the demand that the previous one has not used. Without
         demand the mapper is not called and no inner flow is started. `prefetch` items are requested of
         an upstream that pushes, and 75 % of that again whenever as many were mapped.
         Thread: the mapper runs where the previous inner flow has ended; if the mapper had to wait for
@@ -605,8 +605,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 were delayed.
 
         Returns:
-            A flow that fails with NoneItemError if the mapper gives None, and
-            with MissingBackpressureError if the upstream sends more than was requested.
+            A flow that fails with NoneItemError if the mapper returns None,
+            and with MissingBackpressureError if the upstream sends more than was requested.
 
         Raises:
             TypeError: if `mapper` cannot be called, or `prefetch` is not an int.
@@ -631,7 +631,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     ) -> Flow[R]:
         """Each item becomes a flow.
 
-        They run at once, but all items of one come before those of the next.
+        These flows run at the same time, but all items of one come before those of the next.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).concat_map_eager(lambda n: flow.range(n).map(lambda m: (n, m))))
@@ -661,8 +661,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 cannot be mapped is cancelled.
 
         Returns:
-            A flow that fails with NoneItemError if the mapper gives None, and
-            with MissingBackpressureError if the upstream or an inner flow sends more than was
+            A flow that fails with NoneItemError if the mapper returns None,
+            and with MissingBackpressureError if the upstream or an inner flow sends more than was
             requested.
 
         Raises:
@@ -689,8 +689,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [99]
 
         Demand: everything is requested of the upstream. An item that is due when there is no demand
-        waits for it; if another item is due before that, it replaces the waiting one, which goes to the
-        dropped-items hook. The flow completes once the item that waits was sent.
+        waits for a request; if another item is due before the request, it replaces the waiting one,
+        which goes to the dropped-items hook. The flow completes once the item that waits was sent.
         Thread: the clock's, or that of the flow that `quiet` returns; the last item comes on the
         upstream's thread, and an item that waited on the thread that requests. `quiet` runs in the
         upstream's thread. Fusion: none.
@@ -699,7 +699,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             quiet: how long no other item must follow, in seconds, at least 0; or a function that
-                returns a flow for an item: the item is due when that flow gives its first item, or
+                returns a flow for an item: the item is due when that flow emits its first item, or
                 completes.
             clock: the clock of the operator; None for the clock of the loop that runs the flow or,
                 without a loop, the clock of the process.
@@ -729,7 +729,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         is True. RejectedExecutionError if the clock takes no task.
 
         Args:
-            delay: how long from when an item comes to when it is sent, in seconds, at least 0.
+            delay: the time between the arrival of an item and its sending, in seconds, at least 0.
             delay_error: whether the upstream's error is delayed, too, and comes after the items before
                 it.
             clock: the clock of the operator; None for the clock of the loop that runs the flow or,
@@ -754,8 +754,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         This is a `concat_map` with a `timer` for each item.
 
-        Demand: exact; the time of an item runs when there is demand for it. One item is requested ahead
-        and waits for its turn.
+        Demand: exact; the delay of an item begins when there is demand for it. One item is requested
+        ahead and waits for its turn.
         Thread: the clock's. Fusion: that of `concat_map`.
         Errors: those of the upstream, after the items that came before them. RejectedExecutionError if
         the clock takes no task.
@@ -776,14 +776,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def delay_subscription(
         self, delay: Seconds | Publisher[object], *, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """Subscribe to the upstream later: after a while, or when another flow gives an item.
+        """Subscribe to the upstream later: after a while, or when another flow emits an item.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).delay_subscription(0.001))
         [0, 1, 2]
 
-        Demand: passed on; demand that comes before the subscription is requested with it. One item is
-        requested of the other flow. The subscription does not wait for demand.
+        Demand: passed on; demand that comes earlier is requested as soon as the upstream is subscribed
+        to. One item is requested of the other flow. The subscription does not wait for demand.
         Thread: the upstream is subscribed to on the clock's thread, or where the other flow sends its
         first item or completes. Items keep the upstream's thread. Fusion: none.
         Errors: those of both flows. RejectedExecutionError if the clock takes no task.
@@ -828,7 +828,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 comes at the end.
 
         Returns:
-            A flow that fails with NoneItemError if `mapper` gives None.
+            A flow that fails with NoneItemError if `mapper` returns None.
 
         Raises:
             TypeError: if `mapper` cannot be called, or `prefetch` is not an int.
@@ -846,7 +846,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def delay_with_mapper(
         self, mapper: Callable[[T_co], Flow[object]], *, concurrency: int = 128
     ) -> Flow[T_co]:
-        """Send each item when the flow that `mapper` returns for it gives an item or completes.
+        """Send each item when the flow that `mapper` returns for it emits an item or completes.
 
         >>> import flow_core as flow
         >>> from flow_testing import TestSubscriber, VirtualClock
@@ -856,8 +856,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [2, 3]
 
-        This is a `flat_map` whose inner flows count only with their first item or their end. It has the
-        demand, threads and fusion of `flat_map`. Items need not keep their order.
+        This is a `flat_map` whose inner flows only mark a moment, by their first item or completion. It
+        has the demand, threads and fusion of `flat_map`. Items need not keep their order.
         Errors: those of the upstream, of `mapper` and of its flows; the first one ends the flow.
 
         Args:
@@ -897,7 +897,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(3).do_concurrent(store, 2))
         [0, 1, 2]
 
-        This is `map_concurrent` for the effect of a function. Its result is ignored, and may be None.
+        This is `map_concurrent` for the effect of a function, whose result is ignored and may be None.
         An item that fails is tried again, if `retry` says so. If no try is left, the flow fails with
         the error of the last one.
 
@@ -1033,7 +1033,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 have.
 
         Returns:
-            A flow that fails with NoneItemError if the mapper gives None.
+            A flow that fails with NoneItemError if the mapper returns None.
 
         Raises:
             TypeError: if `mapper` cannot be called, or `capacity` is not an int.
@@ -1071,7 +1071,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 comes at the end.
 
         Returns:
-            A flow that fails with NoneItemError if `predicate` gives None.
+            A flow that fails with NoneItemError if `predicate` returns None.
 
         Raises:
             TypeError: if `predicate` cannot be called, or `prefetch` is not an int.
@@ -1123,8 +1123,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 cannot be mapped is cancelled.
 
         Returns:
-            A flow that fails with NoneItemError if the mapper gives None, and
-            with MissingBackpressureError if the upstream or an inner flow sends more than was
+            A flow that fails with NoneItemError if the mapper returns None,
+            and with MissingBackpressureError if the upstream or an inner flow sends more than was
             requested.
 
         Raises:
@@ -1248,7 +1248,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         A group begins with the first item of its key. It has one subscriber, which may come late; a
         second one gets `ProtocolViolationError`. All groups end when the upstream does. When a group is
         cancelled, the next item of its key opens a new group. When the flow of groups is cancelled, the
-        groups that have a subscriber run on, and the upstream is cancelled when the last of these is
+        groups that have a subscriber continue, and the upstream is cancelled when the last of these is
         cancelled. Items of other keys are dropped, and so are items that wait in groups without a
         subscriber: subscribers that come later get `ProtocolViolationError`.
 
@@ -1257,29 +1257,30 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         second, the flow fails with `MissingBackpressureError`.
 
         Demand: exact, for groups and for the items of each. `prefetch` items are requested. For each
-        item that its group's subscriber has consumed (or that was dropped), another one is requested,
-        75 % of the prefetch at a time if enough are to come. Groups and their items wait for demand: at
-        most `prefetch` items altogether. So read all groups at the same time, with ``flat_map(…,
-        concurrency=max_groups)``: with ``concat_map``, a first group that does not end keeps the others
-        waiting.
+        item that its group's subscriber has consumed (or that was dropped), another one is requested;
+        these requests are made 75 % of the prefetch at a time, if enough items are still to come.
+        Groups and their items wait for demand: at most `prefetch` items altogether. So read all groups
+        at the same time, with ``flat_map(…, concurrency=max_groups)``: with ``concat_map``, a first
+        group that does not end keeps the others waiting.
         Thread: that of the upstream; an item that waited comes on the thread that requests it.
         Fusion: the flow of groups and each group grant ASYNC, even to a subscriber that polls on
         another thread. The upstream is not asked for fusion.
         Errors: those of the upstream, of `key` and of `value` end all groups and then the flow of
-        groups. One group too many is an error, too: `MissingBackpressureError`.
+        groups. If more than `max_groups` groups are open, the flow fails, too, with
+        `MissingBackpressureError`.
 
         Args:
             key: returns the key of an item; it must be hashable, and may be None.
             value: returns the item of a group for an item; the item itself by default.
             max_groups: how many groups may be open at a time: groups that have begun and were not
-                cancelled, even if they were dropped. Give the same number to the ``flat_map`` that runs
+                cancelled, even if they were dropped. Pass the same number to the ``flat_map`` that runs
                 the groups.
             prefetch: items to request ahead, and the most that wait in all groups together.
-            delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
-                overtake these, which are dropped.
+            delay_error: whether errors come after the items and groups that wait. Otherwise errors
+                overtake these items and groups, which are dropped.
 
         Returns:
-            A flow that fails with NoneItemError if `value` gives None.
+            A flow that fails with NoneItemError if `value` returns None.
 
         Raises:
             TypeError: if `key` or `value` cannot be called, or a number is not an int.
@@ -1327,7 +1328,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[GroupedFlow[K, Any]]:
-        """A flow of flows, one for each key, each of which ends when another flow gives an item.
+        """A flow of flows, one for each key, each of which ends when another flow emits an item.
 
         >>> import flow_core as flow
         >>> words = flow.just("to", "be", "or", "not", "to", "be")
@@ -1335,7 +1336,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(pairs.flat_map(lambda group: group.to_list()))
         [['to', 'be'], ['or', 'to'], ['not'], ['be']]
 
-        This is like `group_by`, but a group also ends when the flow that `until` returns for it gives
+        This is like `group_by`, but a group also ends when the flow that `until` returns for it emits
         an item or completes. The next item of its key opens a new group. `until` gets a flow with the
         key and the items as they come, which it may use or not: ``lambda group: group.debounce(5)``
         ends a group when no item of its key has come for five seconds, ``lambda group: flow.timer(60)``
@@ -1357,11 +1358,11 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             value: returns the item of a group for an item; the item itself by default.
             max_groups: how many groups may be open at a time.
             prefetch: items to request ahead, and the most that wait in all groups together.
-            delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
-                overtake these, which are dropped.
+            delay_error: whether errors come after the items and groups that wait. Otherwise errors
+                overtake these items and groups, which are dropped.
 
         Returns:
-            A flow that fails with NoneItemError if `value` gives None.
+            A flow that fails with NoneItemError if `value` returns None.
 
         Raises:
             TypeError: if `key`, `until` or `value` cannot be called, or a number is not an int.
@@ -1482,20 +1483,20 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         then awaited as above. The context is always a copy of the subscriber's.
 
         Demand: `concurrency` items are requested of the upstream, and 75 % of that again whenever as
-        many were taken. Items that are worked on and results that wait are together no more than
-        `concurrency`, either; but as far as items are requested, up to `prefetch` are taken, so that a
-        slow item does not keep those behind it from being worked on.
+        many were taken. The items that are worked on and the results that wait are at most
+        `concurrency` together. If more items are requested, up to `prefetch` are taken, so that a slow
+        item does not delay the work on later items.
         Thread: with a coroutine function all signals of a running flow come from the loop's thread.
         Otherwise results come from the threads that make them, one at a time. Where the upstream is
         requested or polled, its code runs on these threads, too.
         Fusion: polls an upstream that grants SYNC or ASYNC across threads.
         Errors: the first one cancels the upstream and the other tasks; it has a note of the errors that
-        the others have had by then. A CancelledError that a coroutine gets from something which it
-        awaits is an error like others: a `FlowError` with it as the cause. With `ordered`, an error
-        comes after the results of the items before it; otherwise it overtakes no result that was ready.
-        When the flow is cancelled, all tasks are cancelled, too; a function that runs in a thread still
-        runs to its end, since nothing can stop it. Errors that these raise then go to the
-        dropped-errors hook.
+        the other tasks have raised by then. A CancelledError that a coroutine gets from what it awaits
+        is an error like others: the flow fails with a `FlowError` whose cause it is. With `ordered`, an
+        error comes after the results of the items before it; otherwise it overtakes no result that was
+        ready. When the flow is cancelled, all tasks are cancelled, too; a function that runs in a
+        thread still runs to its end, since nothing can stop it. Errors that the tasks and functions
+        raise then go to the dropped-errors hook.
 
         Args:
             function: called with an item; returns the result, which is not None. It is a plain function
@@ -1570,7 +1571,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 comes at the end.
 
         Returns:
-            A flow that fails with NoneItemError if `mapper` gives None.
+            A flow that fails with NoneItemError if `mapper` returns None.
 
         Raises:
             TypeError: if `mapper` cannot be called, or `prefetch` is not an int.
@@ -1592,7 +1593,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[T_co | D]:
-        """The items of several flows, as they come. It completes when all flows have.
+        """The items of several flows, as they come. The result completes when all flows have.
 
         >>> import flow_core as flow
         >>> list(flow.range(2).merge(flow.just("a")))
@@ -1605,7 +1606,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
         or a function is called instead of subscribed to. Merges within merges, with the same options,
         are flattened: their depth costs nothing. Flows on one cluster are united there.
-        Errors: the first one cancels the others, and overtakes what waits.
+        Errors: the first one cancels the others, and overtakes the items that wait.
 
         Args:
             others: flows to merge, subscribed in this order; or one iterable of flows, which is asked
@@ -1636,7 +1637,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[T]:
-        """The items of the flows that a flow gives, as they come.
+        """The items of the flows that a flow emits, as they come.
 
         >>> import flow_core as flow
         >>> list(flow.just(flow.range(2), flow.just(7)).merge_all())
@@ -1776,8 +1777,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [0, 1, 2, 7, 8]
 
         Demand: everything is requested of the upstream, at once; items come on demand. A requested item
-        passes without a queue, if none waits. Items that wait when the upstream ends still come, before
-        the end.
+        passes without a queue, if no other item waits. Items that wait when the upstream ends are still
+        delivered, before on_complete or on_error.
         Thread: that of the upstream, where `on_overflow` runs, too. Items that waited come on whichever
         thread is at work, mostly the requester's. Items that time out are dropped on the clock's
         thread.
@@ -1785,7 +1786,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         no timeout, and `overflow` is not ``"drop_oldest"``. Items that the downstream has requested and
         not polled take none of the capacity.
         Errors: the upstream's, and MissingBackpressureError, come after the items that wait; an error
-        of `on_overflow` comes at once. Each cancels the upstream.
+        raised by `on_overflow` comes at once. Each cancels the upstream.
 
         Args:
             capacity: how many items may wait.
@@ -1824,7 +1825,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Demand: everything is requested of the upstream, at once; items come on demand.
         Thread: that of the upstream; `on_drop` runs there, too. Fusion: none.
-        Errors: an error of `on_drop` fails the flow and cancels the upstream.
+        Errors: an error raised by `on_drop` fails the flow and cancels the upstream.
 
         Args:
             on_drop: called with each item that is dropped. These items go to the dropped-items hook,
@@ -1861,7 +1862,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [0, 1, 8]
 
         Demand: everything is requested of the upstream, at once; items come on demand. The item that
-        waits when the upstream ends still comes, before the end.
+        waits when the upstream ends is still delivered, before on_complete or on_error.
         Thread: that of the upstream; an item that waited comes on the requester's thread. Fusion: none.
         Errors: the upstream's, after the item that waits. An item that is replaced goes to the
         dropped-items hook.
@@ -1878,18 +1879,18 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [0, 1, 35]
 
         Demand: everything is requested of the upstream, at once; items come on demand. The item that
-        waits when the upstream ends still comes, before the end.
+        waits when the upstream ends is still delivered, before on_complete or on_error.
         Thread: that of the upstream, where the reducer runs; an item that waited comes on the
         requester's thread.
         Fusion: none.
-        Errors: the upstream's, after the item that waits; an error of the reducer, at once.
+        Errors: the upstream's, after the item that waits; an error raised by the reducer, at once.
 
         Args:
             reducer: combines the item that waits and the item that has come; must not return None. It
                 is not called for an item that is requested, nor for the first one that waits.
 
         Returns:
-            A flow that fails with NoneItemError if the reducer gives None.
+            A flow that fails with NoneItemError if the reducer returns None.
 
         Raises:
             TypeError: if `reducer` cannot be called.
@@ -1919,8 +1920,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Demand: exact; the other flow gets the demand that was not used.
         Thread: that of the flow whose items they are; the function runs where the failure came.
         Fusion: none.
-        Errors: those of this flow that `when` does not select, those of the other flow, and an error of
-        the function, whose context is the failure.
+        Errors: those of this flow that `when` does not select, those of the other flow, and an error
+        that the function raises, whose context is the failure.
 
         Args:
             fallback: the flow that follows; or a function that makes that flow from the error.
@@ -2045,7 +2046,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         refuses a task, or drops it, the RejectedExecutionError comes on the thread that signalled.
         Fusion: sources with SYNC or ASYNC are polled. Those that call functions of the user, or are
         asynchronous, learn that they may be polled on another thread.
-        Errors: the first one cancels the other flows, and overtakes what waits.
+        Errors: the first one cancels the other flows, and overtakes the items that wait.
 
         Args:
             others: sorted flows, smallest item first. They are subscribed in this order.
@@ -2059,7 +2060,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Returns:
             A flow that fails with MissingBackpressureError if a source sends more than was requested
-            and there is no room, and with what a comparison raises.
+            and there is no room, and with any error that a comparison raises.
 
         Raises:
             TypeError: if a source is not a publisher, `key` cannot be called, `executor` is not an
@@ -2162,7 +2163,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
 
         It suits an upstream for which each request is costly, or must not be too large, such as a
-        remote service that gives its items page by page. To limit the number of items in all, use
+        remote service that returns its items page by page. To limit the number of items in all, use
         `Flow.take`.
 
         >>> import flow_core as flow
@@ -2203,14 +2204,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(2).repeat().take(5))
         [0, 1, 0, 1, 0]
 
-        Demand: exact; the next run gets the demand that the one before has not used. The flow is
+        Demand: exact; the next run gets the demand that the previous one has not used. The flow is
         subscribed again at once, even without demand.
         Thread, iteration, fusion: as with `concat`, which it is built on.
         Errors: an error ends the flow.
 
         Args:
-            times: the number of runs; 0 gives an empty flow, None repeats for ever. (A flow without
-                items then never ends, and never returns from its thread.)
+            times: the number of runs; with 0, the flow is empty; with None, it is repeated for ever. (A
+                flow without items then never ends, and never returns from its thread.)
 
         Raises:
             TypeError: if `times` is neither an int nor None.
@@ -2228,10 +2229,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.just("a").repeat_until(lambda: not left or not left.pop()))
         ['a', 'a', 'a']
 
-        Demand: exact; the next run gets the demand that the one before has not used. The flow is
+        Demand: exact; the next run gets the demand that the previous one has not used. The flow is
         subscribed again at once, even without demand.
         Thread: the upstream's; `stop` is called where a run has ended. Fusion: none.
-        Errors: an error ends the flow, and so does an error of `stop`.
+        Errors: an error ends the flow, and so does an error raised by `stop`.
 
         Args:
             stop: called each time the flow has completed.
@@ -2255,10 +2256,11 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         next run. When the other flow ends, this flow ends, too, at once, even during a run: with
         ``take(3)`` the third item is the last, and no run follows it.
 
-        Demand: exact; the next run gets the demand that the one before has not used. One item is
+        Demand: exact; the next run gets the demand that the previous one has not used. One item is
         requested of the other flow for each run.
-        Thread: the upstream's; a run begins where the other flow gives its item. Fusion: none.
-        Errors: an error ends the flow; so does an error of the other flow or of `handler`.
+        Thread: the upstream's; a run begins where the other flow sends its item. Fusion: none.
+        Errors: an error ends the flow; so does an error of the other flow, or an error raised by
+        `handler`.
 
         Args:
             handler: called once per subscriber, when it subscribes; its result need not use its
@@ -2288,7 +2290,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         The whole flow begins again. `map_concurrent` has a ``retry`` for each of its items.
 
-        Demand: exact; the next attempt gets the demand that the one before has not used. The flow is
+        Demand: exact; the next attempt gets the demand that the previous one has not used. The flow is
         subscribed again even without demand.
         Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's
         thread.
@@ -2338,12 +2340,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         this flow ends, too, at once, even during an attempt: with ``errors.take(3)`` the third item is
         the last, and no attempt follows it.
 
-        Demand: exact; the next attempt gets the demand that the one before has not used. One item is
+        Demand: exact; the next attempt gets the demand that the previous one has not used. One item is
         requested of the other flow for each attempt.
-        Thread: the upstream's; an attempt begins on the clock's thread, or where the other flow gives
+        Thread: the upstream's; an attempt begins on the clock's thread, or where the other flow sends
         its item. Fusion: none.
-        Errors: those that a Backoff does not retry; `RetryExhaustedError`; those of the other flow and
-        of the handler.
+        Errors: those that a Backoff does not retry; `RetryExhaustedError`; those of the other flow, and
+        those that the handler raises.
 
         Args:
             handler: a `Backoff`; or a function, called once per subscriber, when it subscribes. Its
@@ -2376,10 +2378,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         `throttle_last` is another name for it.
 
-        Demand: everything is requested of the upstream and of the sampler. A sample that comes when
-        there is no demand waits for it; if another sample comes before that, it replaces the waiting
-        one, which goes to the dropped-items hook. The flow completes once the sample that waits was
-        sent. Items that are not the newest when a sample is taken are ignored.
+        Demand: everything is requested of the upstream and of the sampler. A sample that is taken when
+        there is no demand waits for a request; if another sample is taken before the request, it
+        replaces the waiting one, which goes to the dropped-items hook. The flow completes once the
+        sample that waits was sent. Items that are not the newest when a sample is taken are ignored.
         Thread: that of the clock or of the sampler; a sample that waited comes on the thread that
         requests. Fusion: none.
         Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.
@@ -2409,7 +2411,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         equals: Callable[[T_co, U], object] | None = None,
         prefetch: int = 128,
     ) -> Flow[bool]:
-        """Give one item: True if both flows give the same items and then complete, else False.
+        """Emit one item: True if both flows emit the same items and then complete, else False.
 
         >>> import flow_core as flow
         >>> flow.range(3).sequence_equal(flow.just(0, 1, 2)).single()
@@ -2424,7 +2426,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Thread: that of the flow whose item was missing, or of the requester.
         Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that it may be polled on
         another thread.
-        Errors: the first one cancels the other flow, and overtakes what waits.
+        Errors: the first one cancels the other flow, and overtakes the items that wait.
 
         Args:
             second: the flow that is subscribed second.
@@ -2467,7 +2469,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of the upstream come at once; items that were not sent are dropped.
 
         Args:
-            gap: how long, in seconds, no item must come for a list to be sent.
+            gap: the length of the pause without items, in seconds, after which a list is sent.
             limit: how long a list is filled at most, in seconds; None for any length of time.
             clock: the clock of the operator; None for the clock of the loop that runs the flow or,
                 without a loop, the clock of the process.
@@ -2511,7 +2513,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: as with `window_with_time`.
 
         Args:
-            gap: how long, in seconds, no item must come for a window to end.
+            gap: the length of the pause without items, in seconds, that ends a window.
             limit: how long a window lasts at most, in seconds; None for any length of time.
             clock: the clock of the operator; None for the clock of the loop that runs the flow or,
                 without a loop, the clock of the process.
@@ -2538,8 +2540,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         An item is sent as soon as another item, a request or the end comes at least `duration` after
         it.
 
-        Demand: passed on; while there is demand, an item that has to wait is requested again. So what
-        waits are the items of the last `duration`. Thread: that of the upstream, or the one that
+        Demand: passed on; while there is demand, another item is requested for each item that has to
+        wait. So the items of the last `duration` wait. Thread: that of the upstream, or the one that
         requests. Fusion: none.
         Errors: those of the upstream, at once; items that wait are dropped.
 
@@ -2557,7 +2559,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.time.skip:skip_last_with_time", duration, clock=clock)
 
     def skip_until_other(self, other: Publisher[object]) -> Flow[T_co]:
-        """The items that come after `other` has given its first one; earlier items are dropped.
+        """The items that come after the first item of `other`; earlier items are dropped.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).skip_until_other(flow.just("go")))
@@ -2588,7 +2590,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         []
 
         Args:
-            time: seconds of the clock, as its `now` gives them. A time in the past means at once.
+            time: seconds of the clock, as its `now` returns them. A time in the past means at once.
             clock: the clock of the operator; None for the clock of the loop that runs the flow or,
                 without a loop, the clock of the process.
 
@@ -2697,7 +2699,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def switch_if_empty(self, other: Publisher[D]) -> Flow[T_co | D]:
-        """The items of this flow or, if it completes without any, those of `other`.
+        """The items of this flow or, if it completes without items, the items of `other`.
 
         >>> import flow_core as flow
         >>> [list(flow.range(n).switch_if_empty(flow.just("none"))) for n in range(3)]
@@ -2739,7 +2741,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def switch_map(
         self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> Flow[R]:
-        """Each item becomes a flow, which replaces the one before: that one is cancelled.
+        """Each item becomes a flow, which replaces the one before and cancels it.
 
         >>> import flow_core as flow
         >>> pages = flow.range(3).switch_map(lambda n: flow.just(f"page {n}").hide())
@@ -2748,9 +2750,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(pages.iterate(prefetch=1))
         ['page 0', 'page 2']
 
-        Which items of an inner flow still come depends on how fast they are, and on demand: none comes
-        once the upstream has sent its next item. The result completes when the upstream and the last
-        inner flow have completed.
+        An inner flow sends no item once the upstream has sent its next item, so the items that it sends
+        depend on its speed and on demand. The result completes when the upstream and the last inner
+        flow have completed.
 
         Demand: exact; an inner flow is asked for all outstanding items when it begins, and for no more:
         none of its items waits here. Everything is requested of the upstream: its items never wait,
@@ -2770,7 +2772,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 once, with the errors that were delayed.
 
         Returns:
-            A flow that fails with NoneItemError if the mapper gives None.
+            A flow that fails with NoneItemError if the mapper returns None.
 
         Raises:
             TypeError: if `mapper` cannot be called.
@@ -2802,21 +2804,21 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         ended.
 
         Demand: one item is requested of the upstream at first, for the decision; what follows depends
-        on the flow that was returned. If that is the whole flow, demand is passed on: no more is
-        requested in all than by the downstream, except that first item.
+        on the flow that was returned. If that is the whole flow, demand is passed on: apart from the
+        first item, no more items are requested than the downstream requests.
         Thread: the transformer runs in the thread of the upstream, which also subscribes to the
         returned flow.
         Fusion: none.
         Errors: those of the returned flow, and those that the transformer raises. An error of the
-        upstream is a first signal like any other, or comes in the whole flow; if that has no
-        subscriber, it goes to the dropped-errors hook.
+        upstream may be the first signal; otherwise it comes in the whole flow or, if the whole flow has
+        no subscriber, goes to the dropped-errors hook.
 
         Args:
             transformer: called once for each subscriber, with the first signal (`OnNext`, `OnError` or
                 `OnComplete`) and the whole flow; returns a flow.
 
         Returns:
-            A flow that fails with NoneItemError if the transformer gives
+            A flow that fails with NoneItemError if the transformer returns
             None.
 
         Raises:
@@ -2841,7 +2843,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Demand: everything is requested of the upstream; its last items wait for demand. Thread: that of
         the upstream, or the one that requests. Fusion: none.
-        Errors: those of the upstream, at which the items are dropped.
+        Errors: those of the upstream; the items that wait are dropped then.
 
         Args:
             duration: how long before the completion of the upstream, in seconds, at least 0.
@@ -2861,7 +2863,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def take_until_other(self, other: Publisher[object]) -> Flow[T_co]:
-        """Items until `other` gives one, or completes.
+        """Items until `other` emits an item or completes.
 
         >>> import flow_core as flow
         >>> (
@@ -2893,8 +2895,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [0, 1, 2]
 
         Args:
-            time: seconds of the clock, as its `now` gives them. If it has passed, the flow completes at
-                once.
+            time: seconds of the clock, as its `now` returns them. If it has passed, the flow completes
+                at once.
             clock: the clock of the operator; None for the clock of the loop that runs the flow or,
                 without a loop, the clock of the process.
 
@@ -3007,8 +3009,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         at once.
 
         Demand: everything is requested of the upstream. An item that is due when there is no demand
-        waits for it; if another item is due before that, it replaces the waiting one, which goes to the
-        dropped-items hook. The flow completes once the item that waits was sent.
+        waits for a request; if another item is due before the request, it replaces the waiting one,
+        which goes to the dropped-items hook. The flow completes once the item that waits was sent.
         Thread: that of the upstream or the clock's; an item that waited comes on the thread that
         requests. Fusion: none.
         Errors: those of the upstream, at once: they overtake an item that waits.
@@ -3031,7 +3033,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def time_interval(self, *, clock: Clock | None = None) -> Flow[TimeInterval[T_co]]:
-        """Give each item with the seconds since the previous one, or since the subscription.
+        """Pair each item with the seconds since the previous one, or since the subscription.
 
         >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import TimeInterval, interval
@@ -3084,7 +3086,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             limit: the time from the subscription to the first item, and from each item to the next, in
                 seconds, at least 0. None if only the first item has a time limit, or with a `selector`.
             first: the time limit for the first item, in seconds, if it differs from `limit`.
-            selector: returns a flow for an item; if that flow gives an item or completes before the
+            selector: returns a flow for an item; if that flow emits an item or completes before the
                 next item comes, the next item is too late.
             fallback: the flow that replaces a flow that is late; it has no time limit. If None, the
                 flow fails.
@@ -3112,7 +3114,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def timestamp(self, *, clock: Clock | None = None) -> Flow[Timestamped[T_co]]:
-        """Give each item with the time at which it came.
+        """Pair each item with the time at which it came.
 
         >>> import flow_core as flow
         >>> from flow_testing import VirtualClock
@@ -3296,8 +3298,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             count: items in a window.
-            skip: how many items from the first item of a window to that of the next window: fewer than
-                `count` make windows overlap, more leave items out; `count` by default.
+            skip: the number of items from the first item of a window to the first item of the next
+                window: fewer than `count` make windows overlap, more leave items out; `count` by
+                default.
             prefetch: items to request ahead, and the most that wait in all windows together.
 
         Raises:
@@ -3455,14 +3458,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     @overload
     def with_latest_from(self, *others: Publisher[A]) -> Flow[tuple[T_co | A, ...]]: ...
     def with_latest_from(self, *others: Publisher[Any]) -> Flow[Any]:
-        """Each item together with the latest items of other flows; those alone trigger nothing.
+        """Each item together with the latest items of other flows, which alone trigger nothing.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).with_latest_from(flow.just("a", "b")))
         [(0, 'b'), (1, 'b'), (2, 'b')]
 
-        Items that come before each of the others has given one are dropped. The result completes with
-        the upstream, or as soon as one of the others completes without an item.
+        Items that come before all of the other flows have emitted an item are dropped. The result
+        completes with the upstream, or as soon as one of the others completes without an item.
 
         Demand: passed on; a dropped item is requested again. Everything is requested of the others,
         which are subscribed first; only the last item of each is kept.

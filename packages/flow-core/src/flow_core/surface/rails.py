@@ -62,7 +62,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("all", predicate)
 
     def and_then(self, other: Publisher[R]) -> ParallelFlow[R]:
-        """Only the items of `other`, when this flow has completed; its own are ignored.
+        """Only the items of `other`, after this flow has completed; the items of this flow are ignored.
 
         In each rail; see `Flow.and_then`.
         """
@@ -206,7 +206,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         clock: Clock | None = None,
         max_waiting: int = 128,
     ) -> ParallelFlow[list[T_co]]:
-        """Lists of `count` items, or of those that have come when a length of time has passed.
+        """Lists of `count` items, or of the items that have come when a length of time has passed.
 
         In each rail; see `Flow.buffer_with_time_or_count`.
         """
@@ -363,7 +363,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def delay_with_mapper(
         self, mapper: Callable[[T_co], Flow[object]], *, concurrency: int = 128
     ) -> ParallelFlow[T_co]:
-        """Send each item when the flow that `mapper` returns for it gives an item or completes.
+        """Send each item when the flow that `mapper` returns for it emits an item or completes.
 
         In each rail; see `Flow.delay_with_mapper`.
         """
@@ -706,7 +706,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> ParallelFlow[GroupedFlow[K, Any]]:
-        """A flow of flows, one for each key, each of which ends when another flow gives an item.
+        """A flow of flows, one for each key, each of which ends when another flow emits an item.
 
         In each rail; see `Flow.group_by_until`.
         """
@@ -904,7 +904,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> ParallelFlow[T]:
-        """The items of the flows that a flow gives, as they come.
+        """The items of the flows that a flow emits, as they come.
 
         In each rail; see `Flow.merge_all`.
         """
@@ -1146,7 +1146,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("skip_last_with_time", duration, clock=clock)
 
     def skip_until_other(self, other: Publisher[object]) -> ParallelFlow[T_co]:
-        """The items that come after `other` has given its first one; earlier items are dropped.
+        """The items that come after the first item of `other`; earlier items are dropped.
 
         In each rail; see `Flow.skip_until_other`.
         """
@@ -1245,7 +1245,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("sum", start)
 
     def switch_if_empty(self, other: Publisher[D]) -> ParallelFlow[T_co | D]:
-        """The items of this flow or, if it completes without any, those of `other`.
+        """The items of this flow or, if it completes without items, the items of `other`.
 
         In each rail; see `Flow.switch_if_empty`.
         """
@@ -1261,7 +1261,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def switch_map(
         self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> ParallelFlow[R]:
-        """Each item becomes a flow, which replaces the one before: that one is cancelled.
+        """Each item becomes a flow, which replaces the one before and cancels it.
 
         In each rail; see `Flow.switch_map`.
         """
@@ -1314,7 +1314,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("take_until", predicate)
 
     def take_until_other(self, other: Publisher[object]) -> ParallelFlow[T_co]:
-        """Items until `other` gives one, or completes.
+        """Items until `other` emits an item or completes.
 
         In each rail; see `Flow.take_until_other`.
         """
@@ -1381,7 +1381,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("throttle_latest", period, emit_last=emit_last, clock=clock)
 
     def time_interval(self, *, clock: Clock | None = None) -> ParallelFlow[TimeInterval[T_co]]:
-        """Give each item with the seconds since the previous one, or since the subscription.
+        """Pair each item with the seconds since the previous one, or since the subscription.
 
         In each rail; see `Flow.time_interval`.
         """
@@ -1405,7 +1405,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     def timestamp(self, *, clock: Clock | None = None) -> ParallelFlow[Timestamped[T_co]]:
-        """Give each item with the time at which it came.
+        """Pair each item with the time at which it came.
 
         In each rail; see `Flow.timestamp`.
         """
@@ -1592,7 +1592,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     @overload
     def with_latest_from(self, *others: Publisher[A]) -> ParallelFlow[tuple[T_co | A, ...]]: ...
     def with_latest_from(self, *others: Publisher[Any]) -> ParallelFlow[Any]:
-        """Each item together with the latest items of other flows; those alone trigger nothing.
+        """Each item together with the latest items of other flows, which alone trigger nothing.
 
         In each rail; see `Flow.with_latest_from`.
         """

@@ -194,12 +194,11 @@ class SparkWords(Words[T_co], Generic[T_co]):
         >>> rows = from_stream(df, checkpoint="state/rows")  # doctest: +SKIP
         >>> rows.spark.for_each_batch(save).subscribe()  # doctest: +SKIP
 
-        Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
-        flow with a `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got
-        it.
+        Use it on a flow of `from_stream` that is followed only by stages. The result is a flow with a
+        `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got it.
 
         Demand: exact; the action is called for a micro-batch when that is requested. Fusion: none.
-        Errors: an error of the action fails the flow, and the micro-batch is not committed.
+        Errors: an error raised by the action fails the flow, and the micro-batch is not committed.
 
         Args:
             action: called with the number of the micro-batch and its items, which are read, in bounded
@@ -224,11 +223,11 @@ class SparkWords(Words[T_co], Generic[T_co]):
         """Handle each micro-batch of a stream exactly once, even if there are crashes in between.
 
         The store saves the last number in one transaction with the effects of the action. By that
-        number it recognises a micro-batch that Spark gives again after a crash, and does not call the
-        action for it.
+        number, the store recognises a micro-batch that Spark runs again after a crash; the action is
+        not called for it.
 
         A checkpoint and a store belong together. When one of them is restored from a backup, Spark may
-        give other rows under a number that the store knows: the flow fails with
+        send other rows under a number that the store knows: the flow fails with
         `CheckpointConflictError`, and nothing is done. This check costs a few small jobs of Spark for
         each micro-batch, which read the checkpoint.
 
@@ -246,8 +245,8 @@ class SparkWords(Words[T_co], Generic[T_co]):
                 those of a query, which is identified by its checkpoint: without a checkpoint, each run
                 would be a new query, and do everything again.
             action: called with the number, the items as in `for_each_batch`, and the object that the
-                store gives to work with, such as a database connection. Effects of the action elsewhere
-                are not part of the transaction.
+                store provides to work with, such as a database connection. Effects of the action
+                elsewhere are not part of the transaction.
             subscriber: distinguishes several users of one store.
 
         Raises:
@@ -275,24 +274,25 @@ class SparkWords(Words[T_co], Generic[T_co]):
     ) -> Flow[tuple[K, S]]:
         """Accumulate the items of each key of a stream, on the cluster, over all micro-batches.
 
-        Each item gives its key with the new state, like ``group_by(key)`` and ``scan``. Spark keeps the
-        states in its checkpoint: after a restart they continue.
+        For each item, the flow sends its key with the new state, like ``group_by(key)`` and ``scan``.
+        Spark keeps the states in its checkpoint: after a restart they continue.
 
         >>> rows = from_stream(trips, as_=Trip, checkpoint="state/totals")  # doctest: +SKIP
         >>> totals = rows.spark.scan_by_key(  # doctest: +SKIP
         ...     lambda trip: trip.origin, lambda total, trip: total + trip.minutes, 0
         ... )
 
-        Items of one key come in the order of their micro-batches. Within a micro-batch Spark promises
-        no order, unless `order_by` gives one: then the items are sorted, in memory.
+        Items of one key come in the order of their micro-batches. Within a micro-batch, Spark promises
+        no order; with `order_by`, the items are sorted, in memory.
 
-        Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
-        flow of the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key`
-        cannot follow another.
+        Use it on a flow of `from_stream` that is followed only by stages. The result is a flow of the
+        same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key` cannot
+        follow another.
 
         Demand, thread and fusion are those of `from_stream`.
-        Errors: an error of one of these functions, or of a stage before `scan_by_key`, ends the query,
-        and the query's error has its text; an error of a stage that follows arrives as itself.
+        Errors: an error raised by one of these functions, or by a stage before `scan_by_key`, ends the
+        query, and the query's error has its text; an error raised by a stage that follows arrives
+        unwrapped.
 
         Args:
             key: returns the key of an item; hashable. Equal keys belong together. Keys of plain types,
@@ -438,7 +438,7 @@ class SparkWords(Words[T_co], Generic[T_co]):
             OrderedOperatorError: when applied, as with `to_dataframe`.
             SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
             SpoolError: when applied, as with `to_dataframe`.
-            SparkJobError: when applied, if Spark's job fails; the text has the way out, if one is
+            SparkJobError: when applied, if Spark's job fails; the text says what to do, if that is
                 known.
 
         Executed by flow-spark: `flow_spark.write`.
@@ -458,7 +458,7 @@ class SparkWords(Words[T_co], Generic[T_co]):
     def write_each(
         self, *sinks: Callable[[DataFrame, int], object], schema: object = None
     ) -> Flow[MicroBatch]:
-        """Give each micro-batch of a stream to several sinks on the cluster, by one query.
+        """Pass each micro-batch of a stream to several sinks on the cluster, in one query.
 
         The stages before `write_each` run once: their results are kept on the executors while the sinks
         take them, one after the other, and the next micro-batch begins when all sinks have taken this
@@ -475,14 +475,13 @@ class SparkWords(Words[T_co], Generic[T_co]):
         sinks. `batch_writer` overwrites what it wrote the first time; other sinks should do the same.
         With ``.publish()`` of flow-multicast behind `write_each`, ``connect()`` starts the query.
 
-        Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
-        flow with a `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got
-        it.
+        Use it on a flow of `from_stream` that is followed only by stages. The result is a flow with a
+        `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got it.
 
         Demand: exact; sinks get a micro-batch when it is requested. Thread: as with `from_stream`.
         Fusion: none.
-        Errors: an error of a sink ends the query; its text names the sink, and the micro-batch is not
-        committed.
+        Errors: an error raised by a sink ends the query; its text names the sink, and the micro-batch
+        is not committed.
 
         Args:
             sinks: called with the rows of a micro-batch as a DataFrame, and its number. They run in

@@ -464,7 +464,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
 
     @property
     def over(self) -> bool:
-        """Return whether the source has ended, or is not needed any more."""
+        """Return whether the source has ended, or is no longer needed."""
         return bool(self._ends)
 
     @override

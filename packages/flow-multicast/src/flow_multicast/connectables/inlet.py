@@ -246,7 +246,7 @@ class Link(CoreSubscriber[T], Generic[T, R]):
         self._inlet = inlet
         self.number: Final = number
         self.pulled = False
-        """True when the connection has ended or is not needed any more. Used by the inlet."""
+        """True when the connection has ended or is no longer needed. Used by the inlet."""
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:

@@ -430,7 +430,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @property
     def ended(self) -> bool:
-        """Return whether the upstream has ended, and all its items are available."""
+        """Return whether the upstream has ended and all its items are available."""
         return self._over
 
     @property

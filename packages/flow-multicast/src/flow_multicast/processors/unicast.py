@@ -65,10 +65,11 @@ class UnicastProcessor(
 
     When the queue is full, `offer` returns False and does nothing else; `on_next`, which has no
     result, ends the flow with `MissingBackpressureError` after the items that wait. The bound holds
-    for publishers, too: `capacity` items are requested of the upstream at first, and 75 % of that
-    again whenever as many were consumed. (The processor of this name in RxJava requests everything,
-    and its queue grows with the items that the subscriber does not take.) If several threads offer,
-    or a publisher comes, at the same instant, each of them may exceed the bound by one item.
+    for publishers, too: at first, `capacity` items are requested of the upstream; whenever 75 % of
+    that number were consumed, that many are requested again. (The processor of this name in RxJava
+    requests everything, and its queue grows with the items that the subscriber does not take.) If
+    several threads call `offer` at the same instant, each of them may exceed the bound by one item;
+    so may a thread that calls `offer` while this processor is being subscribed to a publisher.
 
     Demand: exact. An item that a conditional subscriber dropped does not count.
     Thread: any thread that signals; one at a time. There is no lock: a finaliser or a signal
@@ -85,9 +86,10 @@ class UnicastProcessor(
         capacity: how many items may wait, at least 1; `flow_core.UNBOUNDED` for any number.
         delay_error: whether an error comes after the items that wait; otherwise it overtakes them,
             and they go to the dropped-items hook.
-        on_terminate: called once, when the processor accepts no more items: on the thread that
-            completes, fails or cancels the processor, before the subscriber gets on_complete or
-            on_error. An error of this function is dropped.
+        on_terminate: called once, when the processor stops accepting items. The thread that
+            completes, fails or cancels the processor calls it, before the subscriber gets
+            on_complete or on_error. An error raised by this function goes to the dropped-errors
+            hook.
 
     Raises:
         TypeError: if `capacity` is not an int.

@@ -201,7 +201,7 @@ class ProducerArbiter:
 
 
 def _left(requested: int, produced: int) -> int:
-    """Return the rest of `requested`; unbounded demand is never used up (P16, P21).
+    """Return ``requested - produced``; unbounded demand is never used up (P16, P21).
 
     Raises:
         ProtocolViolationError: if more items were produced than requested.

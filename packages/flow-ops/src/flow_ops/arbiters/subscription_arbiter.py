@@ -18,10 +18,10 @@ __all__ = ["SubscriptionArbiter"]
 
 @final
 class SubscriptionArbiter(Subscription):
-    """The subscription to hand to a downstream, in which each upstream's subscription is `set`.
+    """The subscription to hand to a downstream; `set` puts each upstream's subscription into it.
 
-    A subscriber between both counts the items that it passes on, and calls `produced` before the
-    next `set`:
+    A subscriber between the upstreams and the downstream counts the items that it passes on, and
+    calls `produced` before the next `set`:
 
     >>> import flow_core as flow
     >>> from flow_core import CoreSubscriber

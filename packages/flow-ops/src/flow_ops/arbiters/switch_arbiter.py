@@ -40,8 +40,8 @@ class SwitchArbiter(Coordinator[T]):
     A subclass decides what follows when a source has `ended`. It subscribes to sources without the
     permit, one after the other in a loop: however many end at once, there is no recursion.
 
-    Demand: exact; the next source gets the demand that the one before has not used. A request goes
-    straight to the current source. Items are counted under the permit, without a lock.
+    Demand: exact; the next source gets the demand that the previous one has not used. A request
+    goes straight to the current source. Items are counted under the permit, without a lock.
     Thread: items keep that of their source. `switch_to` subscribes in the calling thread, unless
     another thread is just subscribing: then that thread subscribes to this source, too. The context
     variables are the subscriber's.
@@ -60,10 +60,10 @@ class SwitchArbiter(Coordinator[T]):
         self._following: Publisher[T] | None = None
         """The source to subscribe to next. Guarded by `_lock`, like the next two attributes."""
         self._current: Listener[T] | None = None
-        """Receives the current source."""
+        """Receives the signals of the current source."""
         self._asked = 0
         """The part of all demand that was passed to the current source, or that earlier sources
-        have met."""
+        have used up."""
 
     # -- methods that subclasses define
 
@@ -98,7 +98,8 @@ class SwitchArbiter(Coordinator[T]):
     def requested(self, n: int) -> None:
         """Pass on the demand that the current source has not got yet.
 
-        That is not simply `n`: a source that follows just now may have got some of it already.
+        That may be less than `n`: if the source was replaced just now, the new source may already
+        have got a part of it.
         """
         with self._lock:
             current = self._current

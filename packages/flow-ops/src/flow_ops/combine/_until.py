@@ -1,4 +1,4 @@
-"""The base of operators that pass a flow on until, or from when, another flow gives an item."""
+"""The base of operators that pass a flow on until, or after, another flow emits an item."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Until(Passing[T]):
         self._until = None
 
     def _on_other(self, _: object) -> None:
-        """Called when the other flow gives an item."""
+        """Called when the other flow emits an item."""
 
     def _on_other_end(self, error: BaseException | None) -> None:
         if error is not None:

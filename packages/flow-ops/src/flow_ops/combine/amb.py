@@ -1,4 +1,4 @@
-"""`amb` and `amb_with`: the first of several flows to give an item or to end."""
+"""`amb` and `amb_with`: the first of several flows to emit an item or to end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ U = TypeVar("U")
 
 
 def amb(*sources: Publisher[T]) -> Flow[T]:
-    """The flow that is the first to give an item or to end; the others are cancelled.
+    """The flow that is the first to emit an item or to end; the others are cancelled.
 
     >>> import flow_core as flow
     >>> list(flow.amb(flow.never(), flow.just("b"), flow.just("c")))
@@ -36,7 +36,7 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
     Errors: those of the first one.
 
     Args:
-        sources: what to choose from. They are subscribed in this order, until one has begun.
+        sources: the flows to choose from. They are subscribed in this order, until one has begun.
 
     Raises:
         TypeError: if a source is not a publisher.
@@ -53,7 +53,7 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
 
 
 def amb_with(other: Publisher[U]) -> Operator[T, Flow[T | U]]:
-    """This flow or `other`, whichever is the first to give an item or to end; see `amb`.
+    """This flow or `other`, whichever is the first to emit an item or to end; see `amb`.
 
     >>> import flow_core as flow
     >>> list(flow.never().pipe(amb_with(flow.just("b"))))
@@ -121,7 +121,7 @@ class Amb(Coordinator[T]):
         self.end(error)
 
     def _choose(self, place: int) -> None:
-        """Choose the flow at `place`, which was the first to give an item or to end."""
+        """Choose the flow at `place`, which was the first to emit an item or to end."""
         self._won = True
         every = self._inputs_left
         first = every[place]

@@ -158,21 +158,21 @@ def combine_latest(
     >>> list(flow.combine_latest(flow.just(1, 2), flow.just("a", "b")))
     [(2, 'a'), (2, 'b')]
 
-    Nothing comes until each flow has given an item. The result completes when all flows have, or as
-    soon as one completes without an item. Without flows the result is empty.
+    Nothing comes until each flow has emitted an item. The result completes when all flows have, or
+    as soon as one completes without an item. Without flows the result is empty.
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
-    many of it were delivered. Combinations that are not requested yet wait, in the order in which
-    they arose.
+    many of its items were delivered. Combinations that are not requested yet wait, in the order in
+    which they arose.
     Thread: that of the source whose item it is; a combination that had to wait comes on whichever
     thread is at work.
     Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
     them. The end comes as soon as the last combination was polled. The sources are not asked for
     fusion.
-    Errors: the first one cancels the others, and overtakes what waits.
+    Errors: the first one cancels the others, and overtakes the items that wait.
 
     Args:
-        sources: what to combine. They are subscribed in this order.
+        sources: the flows to combine. They are subscribed in this order.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all flows have ended; several are raised as an
             ExceptionGroup.
@@ -275,7 +275,8 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
         self._delay_error = delay_error
         self._errors: list[BaseException] = []
         self._left = self._missing = len(flows)
-        """The number of flows that have not ended, and of flows that have given no item yet."""
+        """The number of flows that have not ended, and of flows that have not emitted an item
+        yet."""
         self._waiting: deque[tuple[_Latest, tuple[Any, ...]]] = deque()
         self._latest = tuple(_Latest(self, prefetch) for _ in flows)
         self._negotiable = True
@@ -387,7 +388,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
     def poll(self) -> tuple[Any, ...] | Empty:
         """Return the next combination, and request more of the source whose item completed it.
 
-        There is one request for 75 % of the items that the source may be ahead.
+        A request is made whenever 75 % of the prefetch were taken from that source.
         """
         waiting = self._waiting
         if not waiting or self.over:

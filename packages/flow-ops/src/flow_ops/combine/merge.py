@@ -58,7 +58,7 @@ def merge(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Flow[Any]:
-    """The items of several flows, as they come. It completes when all flows have.
+    """The items of several flows, as they come. The result completes when all flows have.
 
     >>> import flow_core as flow
     >>> list(flow.merge(flow.range(2), flow.just("a")))
@@ -71,7 +71,7 @@ def merge(
     Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
     or a function is called instead of subscribed to. Merges within merges, with the same options,
     are flattened: their depth costs nothing. Flows on one cluster are united there.
-    Errors: the first one cancels the others, and overtakes what waits.
+    Errors: the first one cancels the others, and overtakes the items that wait.
 
     Args:
         sources: flows to merge, subscribed in this order; or one iterable of flows, which is asked
@@ -130,7 +130,7 @@ def merge_all(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[Flow[T], Flow[T]]:
-    """The items of the flows that a flow gives, as they come.
+    """The items of the flows that a flow emits, as they come.
 
     >>> import flow_core as flow
     >>> list(flow.just(flow.range(2), flow.just(7)).merge_all())

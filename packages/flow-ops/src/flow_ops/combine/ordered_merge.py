@@ -79,7 +79,7 @@ def ordered_merge(
     refuses a task, or drops it, the RejectedExecutionError comes on the thread that signalled.
     Fusion: sources with SYNC or ASYNC are polled. Those that call functions of the user, or are
     asynchronous, learn that they may be polled on another thread.
-    Errors: the first one cancels the other flows, and overtakes what waits.
+    Errors: the first one cancels the other flows, and overtakes the items that wait.
 
     Args:
         sources: sorted flows, smallest item first. They are subscribed in this order.
@@ -93,7 +93,7 @@ def ordered_merge(
 
     Returns:
         A flow that fails with MissingBackpressureError if a source sends more than was requested
-        and there is no room, and with what a comparison raises.
+        and there is no room, and with any error that a comparison raises.
 
     Raises:
         TypeError: if a source is not a publisher, `key` cannot be called, `executor` is not an
@@ -151,7 +151,7 @@ class _Head:
 
 
 class _Merging(Coordinator[T]):
-    """Keeps the next item of each input in a heap, and sends the least of them.
+    """Keeps the next item of each input in a heap, and sends the smallest of them.
 
     Args:
         flows: the sorted flows.

@@ -1,4 +1,4 @@
-"""`sequence_equal`: whether two flows give the same items."""
+"""`sequence_equal`: whether two flows emit the same items."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sequence_equal(
     equals: Callable[[T, U], object] | None = None,
     prefetch: int = DEFAULT_PREFETCH,
 ) -> Flow[bool]:
-    """Give one item: True if both flows give the same items and then complete, else False.
+    """Emit one item: True if both flows emit the same items and then complete, else False.
 
     >>> import flow_core as flow
     >>> flow.sequence_equal(flow.range(3), flow.just(0, 1, 2)).single()
@@ -44,7 +44,7 @@ def sequence_equal(
     Thread: that of the flow whose item was missing, or of the requester.
     Fusion: flows with SYNC or ASYNC are polled; an asynchronous one learns that it may be polled on
     another thread.
-    Errors: the first one cancels the other flow, and overtakes what waits.
+    Errors: the first one cancels the other flow, and overtakes the items that wait.
 
     Args:
         first: the flow that is subscribed first.

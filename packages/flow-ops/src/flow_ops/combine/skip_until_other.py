@@ -1,4 +1,4 @@
-"""`skip_until_other`: items after another flow has given one."""
+"""`skip_until_other`: items after another flow has emitted one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
-    """The items that come after `other` has given its first one; earlier items are dropped.
+    """The items that come after the first item of `other`; earlier items are dropped.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).skip_until_other(flow.just("go")))
@@ -70,4 +70,4 @@ class SkipUntil(Until[T]):
         self._is_open = True
         until, self._until = self._until, None
         if until is not None:
-            self.disconnect(until)  # it is not needed any more
+            self.disconnect(until)  # it is no longer needed

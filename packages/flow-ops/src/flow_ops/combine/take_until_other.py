@@ -1,4 +1,4 @@
-"""`take_until_other`: items until another flow gives one."""
+"""`take_until_other`: items until another flow emits one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def take_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
-    """Items until `other` gives one, or completes.
+    """Items until `other` emits an item or completes.
 
     >>> import flow_core as flow
     >>> (

@@ -1,4 +1,4 @@
-"""`with_latest_from`: each item with the latest ones of other flows."""
+"""`with_latest_from`: each item with the latest items of other flows."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def with_latest_from(*others: Publisher[A]) -> Operator[T, Flow[tuple[T | A, ...
 def with_latest_from(
     *others: Publisher[Any],  # Any, here and below: the flows are of many types
 ) -> Operator[Any, Flow[Any]]:
-    """Each item together with the latest items of other flows; those alone trigger nothing.
+    """Each item together with the latest items of other flows, which alone trigger nothing.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).with_latest_from(flow.just("a", "b")))
     [(0, 'b'), (1, 'b'), (2, 'b')]
 
-    Items that come before each of the others has given one are dropped. The result completes with
-    the upstream, or as soon as one of the others completes without an item.
+    Items that come before all of the other flows have emitted an item are dropped. The result
+    completes with the upstream, or as soon as one of the others completes without an item.
 
     Demand: passed on; a dropped item is requested again. Everything is requested of the others,
     which are subscribed first; only the last item of each is kept.
@@ -139,7 +139,7 @@ class WithLatestFrom(Coordinator[tuple[Any, ...]]):
         self._main: Listener[Any] | None = Listener(self, self._on_item, self.end)
         self._others = tuple(LatestInput[Any](self, self._on_other_end) for _ in flows)
         self._ready = False
-        """True once each of the others has given an item."""
+        """True once each of the others has emitted an item."""
 
     @override
     def open(self) -> None:

@@ -326,7 +326,8 @@ def _close_all(iterators: list[Iterator[Any]]) -> None:
 class Zip(Coordinator[tuple[Any, ...]]):
     """Runs `zip`.
 
-    An item costs no more than the sources that become ready by it, however many sources there are.
+    The cost of an item depends only on the sources that become ready by it, not on the number of
+    sources.
     """
 
     __slots__ = (

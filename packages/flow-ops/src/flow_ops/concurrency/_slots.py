@@ -40,9 +40,9 @@ class Slots(Coordinator[R], Generic[T, R, W]):
     """Takes items, and sends the results for them. A subclass does the work.
 
     At most `plan.concurrency` items are worked on at a time. These and the results that wait are
-    together at most `plan.concurrency` too, unless more items are requested: then they may be up
-    to `plan.prefetch`. So a slow first item does not hold up the others, and little work begins
-    without demand.
+    together at most `plan.concurrency` too, unless more items are requested: then they may be up to
+    `plan.prefetch`. So a slow first item does not delay the others, and little work begins without
+    demand.
 
     Args:
         source: the upstream.
@@ -85,7 +85,7 @@ class Slots(Coordinator[R], Generic[T, R, W]):
 
     @abstractmethod
     def left(self, running: dict[W, object]) -> None:
-        """Give up work: its results are not wanted any more. The caller must hold the permit."""
+        """Give up work: its results are no longer wanted. The caller must hold the permit."""
 
     @override
     def open(self) -> None:
@@ -195,7 +195,7 @@ def ended_by(error: BaseException, label: str) -> FlowError:
 def error_of(task: asyncio.Task[Any], label: str) -> BaseException | None:  # Any: not looked at
     """Return the error that the flow gets when its `task` has ended.
 
-    None if the task has a result.
+    The result is None if the task has a result.
     """
     if not task.cancelled():
         return task.exception()

@@ -207,7 +207,7 @@ class Tasks(Slots[T, R, Task]):
             turns.discard(self._loop)
 
     def _look(self) -> None:
-        """Count the first tasks that have ended, which the loop reports later in this turn."""
+        """Count the first tasks that have ended, which the loop reports only later in this turn."""
         for task, state in self.running.items():
             if state is None:
                 if not task.done():
@@ -228,7 +228,7 @@ class Tasks(Slots[T, R, Task]):
         self._turn(in_context=True)
 
     def _leave(self, running: dict[Task, object]) -> None:
-        """Give up the tasks in `running`: their results are not wanted any more."""
+        """Give up the tasks in `running`: their results are no longer wanted."""
         for task, state in running.items():
             if state is not None or task.done():
                 drop_task(task)
@@ -340,7 +340,7 @@ def cancel_task(task: Task) -> None:
 
 
 def drop_task(task: Task) -> None:
-    """Give `task` up: its result is not wanted any more."""
+    """Give `task` up: its result is no longer wanted."""
     if task.cancelled():
         return
     error = task.exception()

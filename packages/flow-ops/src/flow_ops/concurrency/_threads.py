@@ -65,7 +65,7 @@ class Job(Generic[T]):
         return self._result
 
     def drop(self) -> None:
-        """Give the work up: its result is not wanted any more."""
+        """Give the work up: its result is no longer wanted."""
         if self.error is not None:
             hooks.drop_error(self.error)
         elif self._result is not None:

@@ -41,7 +41,7 @@ def do_concurrent(
     >>> list(flow.range(3).do_concurrent(store, 2))
     [0, 1, 2]
 
-    This is `map_concurrent` for the effect of a function. Its result is ignored, and may be None.
+    This is `map_concurrent` for the effect of a function, whose result is ignored and may be None.
     An item that fails is tried again, if `retry` says so. If no try is left, the flow fails with
     the error of the last one.
 

@@ -136,20 +136,20 @@ def map_concurrent(
     then awaited as above. The context is always a copy of the subscriber's.
 
     Demand: `concurrency` items are requested of the upstream, and 75 % of that again whenever as
-    many were taken. Items that are worked on and results that wait are together no more than
-    `concurrency`, either; but as far as items are requested, up to `prefetch` are taken, so that a
-    slow item does not keep those behind it from being worked on.
+    many were taken. The items that are worked on and the results that wait are at most
+    `concurrency` together. If more items are requested, up to `prefetch` are taken, so that a slow
+    item does not delay the work on later items.
     Thread: with a coroutine function all signals of a running flow come from the loop's thread.
     Otherwise results come from the threads that make them, one at a time. Where the upstream is
     requested or polled, its code runs on these threads, too.
     Fusion: polls an upstream that grants SYNC or ASYNC across threads.
     Errors: the first one cancels the upstream and the other tasks; it has a note of the errors that
-    the others have had by then. A CancelledError that a coroutine gets from something which it
-    awaits is an error like others: a `FlowError` with it as the cause. With `ordered`, an error
-    comes after the results of the items before it; otherwise it overtakes no result that was ready.
-    When the flow is cancelled, all tasks are cancelled, too; a function that runs in a thread still
-    runs to its end, since nothing can stop it. Errors that these raise then go to the
-    dropped-errors hook.
+    the other tasks have raised by then. A CancelledError that a coroutine gets from what it awaits
+    is an error like others: the flow fails with a `FlowError` whose cause it is. With `ordered`, an
+    error comes after the results of the items before it; otherwise it overtakes no result that was
+    ready. When the flow is cancelled, all tasks are cancelled, too; a function that runs in a
+    thread still runs to its end, since nothing can stop it. Errors that the tasks and functions
+    raise then go to the dropped-errors hook.
 
     Args:
         function: called with an item; returns the result, which is not None. It is a plain function

@@ -54,8 +54,8 @@ class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     time, and may call `emit`, `complete`, `fail`, `connect`, `disconnect`. `open` and `requested`
     run without the permit, in the thread that subscribes or requests.
 
-    An error of a handler or of `step` fails the flow, with a note of the place where the operator
-    was assembled.
+    An error raised by a handler or by `step` fails the flow, with a note of the place where the
+    operator was assembled.
 
     The flow has ended, for good, when `over` is set: by cancel, by a bad request, or by a terminal.
     Then the inputs are cancelled, and `closed` is called with the permit, at least once: there, a

@@ -57,7 +57,7 @@ class Backpressured(Coordinator[T]):
             The error to end the flow with, after all items that wait; None to continue.
 
         Raises:
-            BaseException: an error of the user's function. It fails the flow at once.
+            BaseException: an error raised by the user's function. It fails the flow at once.
         """
 
     @override

@@ -57,8 +57,8 @@ def on_backpressure_buffer(
     [0, 1, 2, 7, 8]
 
     Demand: everything is requested of the upstream, at once; items come on demand. A requested item
-    passes without a queue, if none waits. Items that wait when the upstream ends still come, before
-    the end.
+    passes without a queue, if no other item waits. Items that wait when the upstream ends are still
+    delivered, before on_complete or on_error.
     Thread: that of the upstream, where `on_overflow` runs, too. Items that waited come on whichever
     thread is at work, mostly the requester's. Items that time out are dropped on the clock's
     thread.
@@ -66,7 +66,7 @@ def on_backpressure_buffer(
     no timeout, and `overflow` is not ``"drop_oldest"``. Items that the downstream has requested and
     not polled take none of the capacity.
     Errors: the upstream's, and MissingBackpressureError, come after the items that wait; an error
-    of `on_overflow` comes at once. Each cancels the upstream.
+    raised by `on_overflow` comes at once. Each cancels the upstream.
 
     Args:
         capacity: how many items may wait.

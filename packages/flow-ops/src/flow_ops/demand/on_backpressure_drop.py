@@ -33,7 +33,7 @@ def on_backpressure_drop(
 
     Demand: everything is requested of the upstream, at once; items come on demand.
     Thread: that of the upstream; `on_drop` runs there, too. Fusion: none.
-    Errors: an error of `on_drop` fails the flow and cancels the upstream.
+    Errors: an error raised by `on_drop` fails the flow and cancels the upstream.
 
     Args:
         on_drop: called with each item that is dropped. These items go to the dropped-items hook,

@@ -24,7 +24,7 @@ def on_backpressure_latest() -> Operator[T, Flow[T]]:
     [0, 1, 8]
 
     Demand: everything is requested of the upstream, at once; items come on demand. The item that
-    waits when the upstream ends still comes, before the end.
+    waits when the upstream ends is still delivered, before on_complete or on_error.
     Thread: that of the upstream; an item that waited comes on the requester's thread. Fusion: none.
     Errors: the upstream's, after the item that waits. An item that is replaced goes to the
     dropped-items hook.

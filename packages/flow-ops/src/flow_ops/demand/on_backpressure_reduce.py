@@ -29,18 +29,18 @@ def on_backpressure_reduce(reducer: Callable[[T, T], T]) -> Operator[T, Flow[T]]
     [0, 1, 35]
 
     Demand: everything is requested of the upstream, at once; items come on demand. The item that
-    waits when the upstream ends still comes, before the end.
+    waits when the upstream ends is still delivered, before on_complete or on_error.
     Thread: that of the upstream, where the reducer runs; an item that waited comes on the
     requester's thread.
     Fusion: none.
-    Errors: the upstream's, after the item that waits; an error of the reducer, at once.
+    Errors: the upstream's, after the item that waits; an error raised by the reducer, at once.
 
     Args:
         reducer: combines the item that waits and the item that has come; must not return None. It
             is not called for an item that is requested, nor for the first one that waits.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the reducer gives None.
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the reducer returns None.
 
     Raises:
         TypeError: if `reducer` cannot be called.

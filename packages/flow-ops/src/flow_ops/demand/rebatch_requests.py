@@ -23,7 +23,7 @@ def rebatch_requests(prefetch: int) -> Operator[T, Flow[T]]:
     """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
 
     It suits an upstream for which each request is costly, or must not be too large, such as a
-    remote service that gives its items page by page. To limit the number of items in all, use
+    remote service that returns its items page by page. To limit the number of items in all, use
     `Flow.take`.
 
     >>> import flow_core as flow

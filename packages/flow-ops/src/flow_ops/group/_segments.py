@@ -48,7 +48,7 @@ W = TypeVar("W")
 
 
 class Segment(Generic[T]):
-    """Neighbouring items, as the window or buffer that they go into."""
+    """A window or a buffer: it takes neighbouring items."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ class Kind(Generic[T, R]):
 
 
 class Segmenting(Splitting[T, R], Generic[T, R]):
-    """Gives items to the segments that are open. A subclass opens and closes segments.
+    """Passes items to the segments that are open. A subclass opens and closes segments.
 
     Args:
         source: the flow to split.
@@ -145,7 +145,8 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         self._max_waiting = max_waiting
         self._overlapping = overlapping
         # Only for overlapping segments: the number of the first item that was not consumed yet, and
-        # of that after the last one, if it is known. Guarded by `_guard`, like the next two.
+        # the number after that of the last item, if it is known. Guarded by `_guard`, like the next
+        # two.
         self._heads: dict[Segment[T], list[int]] = {}
         self._released: int = 0
         """Items with a lower number were consumed in all segments that they belong to."""
@@ -259,7 +260,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
     def let_go(self, segment: Segment[T]) -> None:
         """Note that `segment` no longer holds its items.
 
-        Those that no other one holds are consumed.
+        The items that no other segment holds count as consumed.
         """
         free = 0
         if self._overlapping:
@@ -489,12 +490,12 @@ FILLED: Kind[Any, list[Any]] = Kind(
 
 
 def windows() -> Kind[T, Flow[T]]:
-    """Return the kind of windows, of items of any type."""
+    """Return the kind of segments that are windows, of items of any type."""
     return WINDOWS
 
 
 def buffers(*, empty: bool = True) -> Kind[T, list[T]]:
-    """Return the kind of buffers; without `empty`, only of buffers that have items."""
+    """Return the kind of segments that are buffers; without `empty`, only those with items."""
     return BUFFERS if empty else FILLED
 
 
@@ -910,7 +911,7 @@ class ByToggle(Segmenting[T, R], Generic[T, R, W]):
         return False  # another one is wanted
 
     def _end(self, segment: Segment[T], _: object) -> None:
-        """End a segment: its closing flow has given an item."""
+        """End a segment: its closing flow has emitted an item."""
         self.close_segment(segment)
 
     def _ended(self, segment: Segment[T], error: BaseException | None) -> None:
@@ -984,7 +985,7 @@ class When(Segmenting[T, R], Generic[T, R]):
             self._turn(None)
 
     def _turn(self, _: object) -> None:
-        """End the segment: the closing flow has given an item, or has completed."""
+        """End the segment: the closing flow has emitted an item or has completed."""
         listener, self._listener = self._listener, None
         if listener is not None:
             self.disconnect(listener)
@@ -1000,7 +1001,7 @@ class When(Segmenting[T, R], Generic[T, R]):
 
 
 def _checked(made: Publisher[object], name: str) -> Publisher[object]:
-    """Check what a function of the user has made.
+    """Check the result of a function of the user.
 
     Raises:
         NoneItemError: if `made` is None.

@@ -1,4 +1,4 @@
-"""The base of operators that give parts of a flow, as flows or as lists."""
+"""The base of operators that send parts of a flow, as flows or as lists."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
         self._splitting: Splitting[Any, R] | None = None  # Any: of the upstream's items
 
     def belong(self, hub: Splitting[Any, R]) -> None:  # Any: of the upstream's items
-        """Set the hub that gives the parts. Call this once, before anything is signalled."""
+        """Set the hub that sends the parts. Call this once, before anything is signalled."""
         self.hub = self._splitting = hub
 
     @override
@@ -94,9 +94,9 @@ class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
 class Splitting(Coordinator[R], Generic[T, R]):
     """Splits a flow into parts. At most `prefetch` items are under way or wait in parts.
 
-    An item that all its parts have consumed, or that was dropped, is requested again: when there
-    are as many as 75 % of the prefetch, or when no more items will come otherwise. (If it always
-    waited for 75 %, parts that pause with a few items would stop the others.)
+    For each item that all its parts have consumed, or that was dropped, another item is requested:
+    as soon as such items are 75 % of the prefetch, or when no more items would come otherwise. (If
+    it always waited for 75 %, parts that pause with a few items would stop the others.)
 
     Args:
         source: the flow to split.
@@ -167,7 +167,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
 
     @abstractmethod
     def handle(self, item: T) -> bool:
-        """Count `item` in `_received` and give it to its parts; or return False if it has none."""
+        """Count `item` in `_received` and pass it to its parts; return False if it has no part."""
 
     names: str
     """The word for the parts, in the plural, for messages."""
@@ -204,7 +204,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
     # -- methods that subclasses use
 
     def send(self, part: R) -> None:
-        """Give `part` to the downstream, on demand."""
+        """Send `part` to the downstream, on demand."""
         main = self._main
         if main is None:
             self.part_dropped(part)
@@ -297,7 +297,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
     def main_left(self, _: object) -> None:
         """Drop the parts without a subscriber.
 
-        The parts that have one run on, though the downstream has cancelled.
+        The parts with a subscriber continue, though the downstream has cancelled.
         """
         self.main_gone = True
         for part in list(self.unsubscribed):

@@ -23,16 +23,16 @@ _log: Final = logging.getLogger("flow_ops")
 PATIENCE_S: Final = 1.0
 """The time, in seconds, without any progress after which a flow fails.
 
-A thread or task that a part is handed over to reads it some milliseconds later.
+A thread or task that gets a part normally reads it some milliseconds later.
 """
 
 _LOOKS_S: Final = PATIENCE_S if HAS_GIL else 0.05
 """The interval, in seconds, at which `Standstill` looks while nothing moves.
 
-With the GIL, a part without references is closed when it is freed. Without the GIL, only such a
-look closes it. The part is then freed by the thread that made it, when that thread next runs Python
-code; if that thread waits for this very flow, only the garbage collector frees the part: it is run
-once.
+With the GIL, a part without references is closed when it is freed. Without the GIL, `Standstill`
+has to look for such parts and close them. There, the thread that made a part frees it when that
+thread next runs Python code; if the thread waits for this very flow, only the garbage collector can
+free the part, so `Standstill` runs it once.
 """
 
 
@@ -40,7 +40,7 @@ once.
 class Standstill:
     """Fails a flow when nothing has moved for a while and nothing in it can move.
 
-    That is when each item that may wait waits in a part that is not read, and
+    Nothing can move when each item that may wait waits in a part that is not read, and
 
     * the reader of another part has asked for an item, which cannot come; or
     * no part has been read so far, and all of them were sent.
@@ -90,7 +90,8 @@ class Standstill:
     def _glance(self, clock: Clock) -> None:
         """Look, if it is time.
 
-        This runs without the permit: otherwise a thread with items would leave them to it.
+        This runs without the permit: otherwise a thread with items would leave its work to this
+        one.
         """
         left_s = self._since_s + _LOOKS_S - clock.now()
         if left_s > SLACK_S:
@@ -125,7 +126,7 @@ class Standstill:
         self._wait(clock, PATIENCE_S if self._told else _LOOKS_S)
 
     def _collect(self) -> None:
-        """Free the parts that other threads than their own have dropped."""
+        """Free the parts that were dropped by threads other than those that made them."""
         gc.collect()
         self._hub.drop_unheld()
 

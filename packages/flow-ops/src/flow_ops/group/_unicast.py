@@ -37,7 +37,7 @@ _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of
 
 
 class Hub(Protocol):
-    """Gives the items of several `Unicast`. Any thread calls these methods."""
+    """Provides the items of several `Unicast`. Any thread may call these methods."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
 
     Args:
         label: the name of this, for messages.
-        hub: gives the items; None if the hub is set later, before anything is signalled.
+        hub: provides the items; None if the hub is set later, before anything is signalled.
         overtakes: whether an error comes before the items that wait, which are dropped then.
     """
 
@@ -371,7 +371,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generi
     def forsake(self, error: BaseException) -> None:
         """Note that a fatal `error` stops the producer.
 
-        The end is still to be sent to the subscriber.
+        The subscriber still has to get its terminal.
         """
         downstream = self._downstream
         if downstream is not None:

@@ -1,4 +1,4 @@
-"""`batch`: lists of a number of items, or of those that come within some time."""
+"""`batch`: lists of a number of items, or of the items that come within some time."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def batch(
     a size; the upstream pauses when a full list waits for demand. 128 lists that are not full may
     wait; one more fails the flow with `MissingBackpressureError`.
     Thread: that of the upstream for full lists, the clock's for others.
-    Fusion: with a time, the lists that wait are given by ASYNC, and the upstream is not asked for
-    fusion; without a time, that of `buffer_with_count`, which does the work.
+    Fusion: with a time, ASYNC is granted for the lists that wait, and the upstream is not asked for
+    fusion; without a time, the fusion of `buffer_with_count`, which does the work.
     Errors: those of the upstream come at once; items that were not sent are dropped.
 
     Args:

@@ -3,11 +3,11 @@
 (`Flow.buffer_with_count`, `buffer_until` and others, which need neither, are stages of the core.)
 
 All of them have this in common. Demand is exact. At most `max_size` items are kept, in the buffer
-that is open and in those that wait for demand: that many are requested of the upstream, and those
-that have been sent are requested again. So the upstream pauses when a buffer has `max_size` items,
-until that buffer is closed and sent. Time and other flows do not wait for demand; buffers do, up to
-`max_waiting` of them, and one more fails the flow with `MissingBackpressureError`. Flows that begin
-or end buffers are asked for one item at a time.
+that is open and in the buffers that wait for demand: that many are requested of the upstream, and
+for each item that has been sent, another one is requested. So the upstream pauses when a buffer has
+`max_size` items, until that buffer is closed and sent. Time and other flows do not wait for demand;
+buffers do, up to `max_waiting` of them, and one more fails the flow with
+`MissingBackpressureError`. Flows that begin or end buffers are asked for one item at a time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T = TypeVar("T")
 W = TypeVar("W")
 
 MAX_SIZE = 65_536
-"""The number of items that are kept, unless the user gives it."""
+"""The number of items that are kept, unless the user sets it."""
 
 
 def buffer_with_time(
@@ -56,8 +56,8 @@ def buffer_with_time(
     >>> list(flow.range(3).buffer_with_time(60))
     [[0, 1, 2]]
 
-    The last list is sent when the upstream completes, if it has items. A period without items gives
-    no list, unless `empty` asks for it.
+    The last list is sent when the upstream completes, if it has items. A period without items adds
+    no list, unless `empty` is true.
 
     Demand: see `flow_ops.group.buffer`.
     Thread: the clock's; the last lists come on that of the upstream.
@@ -111,15 +111,15 @@ def buffer_with_time_or_count(
     clock: Clock | None = None,
     max_waiting: int = MAX_WAITING,
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists of `count` items, or of those that have come when a length of time has passed.
+    """Lists of `count` items, or of the items that have come when a length of time has passed.
 
     >>> import flow_core as flow
     >>> list(flow.range(5).buffer_with_time_or_count(60, 2))
     [[0, 1], [2, 3], [4]]
 
     A new period begins with each buffer. The last list is sent when the upstream completes, if it
-    has items. A period without items gives no list, unless `empty` asks for it. (`batch` suits most
-    uses better: there, the time runs from the first item of a list.)
+    has items. A period without items adds no list, unless `empty` is true. (`batch` suits most uses
+    better: there, the time runs from the first item of a list.)
 
     Demand: see `flow_ops.group.buffer`; `max_size` is `count`, so that the upstream pauses when a
     full buffer waits.
@@ -173,7 +173,7 @@ def buffer_boundary(
     >>> list(flow.range(3).buffer_boundary(flow.never()))
     [[0, 1, 2]]
 
-    The last list is sent when the upstream or `boundary` completes, if it has items; then the flow
+    When the upstream or `boundary` completes, the last list is sent, if it has items; then the flow
     completes.
 
     Demand: see `flow_ops.group.buffer`. `boundary` is subscribed before the upstream.

@@ -28,7 +28,7 @@ V = TypeVar("V")
 R = TypeVar("R")
 
 MAX_GROUPS = 128
-"""The number of groups that may be open at a time, unless the user gives it: as many as `flat_map`
+"""The number of groups that may be open at a time, unless the user sets it: as many as `flat_map`
 runs."""
 
 
@@ -74,7 +74,7 @@ def group_by(
     A group begins with the first item of its key. It has one subscriber, which may come late; a
     second one gets `ProtocolViolationError`. All groups end when the upstream does. When a group is
     cancelled, the next item of its key opens a new group. When the flow of groups is cancelled, the
-    groups that have a subscriber run on, and the upstream is cancelled when the last of these is
+    groups that have a subscriber continue, and the upstream is cancelled when the last of these is
     cancelled. Items of other keys are dropped, and so are items that wait in groups without a
     subscriber: subscribers that come later get `ProtocolViolationError`.
 
@@ -83,29 +83,30 @@ def group_by(
     second, the flow fails with `MissingBackpressureError`.
 
     Demand: exact, for groups and for the items of each. `prefetch` items are requested. For each
-    item that its group's subscriber has consumed (or that was dropped), another one is requested,
-    75 % of the prefetch at a time if enough are to come. Groups and their items wait for demand: at
-    most `prefetch` items altogether. So read all groups at the same time, with ``flat_map(…,
-    concurrency=max_groups)``: with ``concat_map``, a first group that does not end keeps the others
-    waiting.
+    item that its group's subscriber has consumed (or that was dropped), another one is requested;
+    these requests are made 75 % of the prefetch at a time, if enough items are still to come.
+    Groups and their items wait for demand: at most `prefetch` items altogether. So read all groups
+    at the same time, with ``flat_map(…, concurrency=max_groups)``: with ``concat_map``, a first
+    group that does not end keeps the others waiting.
     Thread: that of the upstream; an item that waited comes on the thread that requests it.
     Fusion: the flow of groups and each group grant ASYNC, even to a subscriber that polls on
     another thread. The upstream is not asked for fusion.
     Errors: those of the upstream, of `key` and of `value` end all groups and then the flow of
-    groups. One group too many is an error, too: `MissingBackpressureError`.
+    groups. If more than `max_groups` groups are open, the flow fails, too, with
+    `MissingBackpressureError`.
 
     Args:
         key: returns the key of an item; it must be hashable, and may be None.
         value: returns the item of a group for an item; the item itself by default.
         max_groups: how many groups may be open at a time: groups that have begun and were not
-            cancelled, even if they were dropped. Give the same number to the ``flat_map`` that runs
+            cancelled, even if they were dropped. Pass the same number to the ``flat_map`` that runs
             the groups.
         prefetch: items to request ahead, and the most that wait in all groups together.
-        delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
-            overtake these, which are dropped.
+        delay_error: whether errors come after the items and groups that wait. Otherwise errors
+            overtake these items and groups, which are dropped.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` gives None.
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` returns None.
 
     Raises:
         TypeError: if `key` or `value` cannot be called, or a number is not an int.

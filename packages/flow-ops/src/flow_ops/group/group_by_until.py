@@ -59,7 +59,7 @@ def group_by_until(
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[GroupedFlow[K, Any]]]:
-    """A flow of flows, one for each key, each of which ends when another flow gives an item.
+    """A flow of flows, one for each key, each of which ends when another flow emits an item.
 
     >>> import flow_core as flow
     >>> words = flow.just("to", "be", "or", "not", "to", "be")
@@ -67,7 +67,7 @@ def group_by_until(
     >>> list(pairs.flat_map(lambda group: group.to_list()))
     [['to', 'be'], ['or', 'to'], ['not'], ['be']]
 
-    This is like `group_by`, but a group also ends when the flow that `until` returns for it gives
+    This is like `group_by`, but a group also ends when the flow that `until` returns for it emits
     an item or completes. The next item of its key opens a new group. `until` gets a flow with the
     key and the items as they come, which it may use or not: ``lambda group: group.debounce(5)``
     ends a group when no item of its key has come for five seconds, ``lambda group: flow.timer(60)``
@@ -89,11 +89,11 @@ def group_by_until(
         value: returns the item of a group for an item; the item itself by default.
         max_groups: how many groups may be open at a time.
         prefetch: items to request ahead, and the most that wait in all groups together.
-        delay_error: whether errors come after the items, and groups, that wait. Otherwise errors
-            overtake these, which are dropped.
+        delay_error: whether errors come after the items and groups that wait. Otherwise errors
+            overtake these items and groups, which are dropped.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` gives None.
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` returns None.
 
     Raises:
         TypeError: if `key`, `until` or `value` cannot be called, or a number is not an int.
@@ -138,7 +138,7 @@ class WatchedGroup(Group[V]):
         self._watching: list[Emitter[V]] = []
 
     def watch(self, emitter: Emitter[V]) -> None:
-        """Give the items to `emitter`, too."""
+        """Send the items to `emitter`, too."""
         self._watching.append(emitter)
 
     @override
@@ -214,7 +214,7 @@ class GroupByUntil(GroupBy[T, K, V], Generic[T, K, V]):
         self._ends.clear()
 
     def _over(self, group: Group[V], _: object) -> None:
-        """End a group: the flow that ends it has given an item."""
+        """End a group: the flow that ends it has emitted an item."""
         self._forget(group)
         key: Any = group.key  # a K: its own
         if self.groups.get(key) is group:

@@ -51,7 +51,7 @@ def session_window(
     Errors: as with `window_with_time`.
 
     Args:
-        gap: how long, in seconds, no item must come for a window to end.
+        gap: the length of the pause without items, in seconds, that ends a window.
         limit: how long a window lasts at most, in seconds; None for any length of time.
         clock: the clock of the operator; None for the clock of the loop that runs the flow or,
             without a loop, the clock of the process.
@@ -100,7 +100,7 @@ def session_buffer(
     Errors: those of the upstream come at once; items that were not sent are dropped.
 
     Args:
-        gap: how long, in seconds, no item must come for a list to be sent.
+        gap: the length of the pause without items, in seconds, after which a list is sent.
         limit: how long a list is filled at most, in seconds; None for any length of time.
         clock: the clock of the operator; None for the clock of the loop that runs the flow or,
             without a loop, the clock of the process.

@@ -2,7 +2,7 @@
 
 All of them have this in common. A window is a flow for one subscriber, which may come late; a
 second one gets `ProtocolViolationError`. When a window is cancelled, its further items are dropped.
-When the flow of windows is cancelled, windows that have a subscriber run on to their end, and the
+When the flow of windows is cancelled, windows that have a subscriber continue to their end, and the
 upstream is cancelled when no window with a subscriber is open; items that wait in windows without a
 subscriber are dropped.
 
@@ -11,7 +11,7 @@ item that the subscribers of all its windows have consumed (or dropped, by a can
 requested. So at most `prefetch` items wait. Flows that begin or end windows are asked for one item
 at a time.
 
-When there is no reference to a window any more, the window runs on, and its items are dropped.
+When there is no reference to a window any more, the window stays open, and its items are dropped.
 `Standstill` says when a flow fails because its windows are kept and not read.
 """
 
@@ -51,7 +51,7 @@ T = TypeVar("T")
 W = TypeVar("W")
 
 MAX_WAITING = 128
-"""The number of windows or buffers that may wait for demand, unless the user gives it."""
+"""The number of windows or buffers that may wait for demand, unless the user sets it."""
 
 
 def window_with_count(
@@ -77,8 +77,9 @@ def window_with_count(
 
     Args:
         count: items in a window.
-        skip: how many items from the first item of a window to that of the next window: fewer than
-            `count` make windows overlap, more leave items out; `count` by default.
+        skip: the number of items from the first item of a window to the first item of the next
+            window: fewer than `count` make windows overlap, more leave items out; `count` by
+            default.
         prefetch: items to request ahead, and the most that wait in all windows together.
 
     Raises:

@@ -21,13 +21,13 @@ S = TypeVar("S")
 
 
 class Companioned(SwitchArbiter[T], Generic[T, S]):
-    """Runs a source, then again for each item that another flow, the companion, gives.
+    """Runs a source, then again for each item that another flow, the companion, emits.
 
     The companion's items count only after a run has ended. A subclass calls `ask` then.
 
     Args:
         source: the flow to run.
-        handler: makes the companion from the flow of the values given to `ask`.
+        handler: makes the companion from the flow of the values passed to `ask`.
         downstream: gets the signals.
         label: the operator and its place, for messages.
     """
@@ -46,10 +46,10 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
         self._handler = handler
         self._companion: Listener[object] | None = Listener(self, self._again, self.end)
         self._emitters: tuple[Emitter[S], ...] = ()
-        """The emitters that send the values given to `ask` to the companion: one for each
+        """The emitters that send the values passed to `ask` to the companion: one for each
         subscriber of their flow. Written under `_lock`."""
         self._paused = False
-        """True when a run has ended, and the companion has not given the item that starts the next
+        """True when a run has ended, and the companion has not sent the item that starts the next
         run."""
 
     @override
@@ -57,7 +57,7 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
         self.post(self.outside, self._begin)
 
     def ask(self, signal: S) -> None:
-        """Say that a run has ended, and wait for the companion's item.
+        """Report that a run has ended, and wait for the companion's item.
 
         The caller must hold the permit.
         """

@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: these items are never sent
-    """Only the items of `other`, when this flow has completed; its own are ignored.
+    """Only the items of `other`, after this flow has completed; the items of this flow are ignored.
 
     >>> import flow_core as flow
     >>> list(flow.range(2).do_on_next(print).and_then(flow.just("done")))

@@ -39,10 +39,10 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
 
     This is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
 
-    Demand: exact; the next flow gets the demand that the one before has not used. A flow is
+    Demand: exact; the next flow gets the demand that the previous one has not used. A flow is
     subscribed when the one before has ended, even without demand.
     Thread: each flow's own. A flow that is an iterator or a function runs where the one before has
-    ended, or where it was requested. Iteration: one loop over all.
+    ended, or where items are requested. Iteration: one loop over all flows.
     Fusion: none. A chain of concatenations is flattened when it is assembled, so its length costs
     nothing.
     Errors: the first one ends the flow, and the flows after it are not started.

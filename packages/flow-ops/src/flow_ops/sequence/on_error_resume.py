@@ -57,8 +57,8 @@ def on_error_resume(
     Demand: exact; the other flow gets the demand that was not used.
     Thread: that of the flow whose items they are; the function runs where the failure came.
     Fusion: none.
-    Errors: those of this flow that `when` does not select, those of the other flow, and an error of
-    the function, whose context is the failure.
+    Errors: those of this flow that `when` does not select, those of the other flow, and an error
+    that the function raises, whose context is the failure.
 
     Args:
         fallback: the flow that follows; or a function that makes that flow from the error.
@@ -108,7 +108,7 @@ class OnErrorResume(SwitchArbiter[T]):
         super().__init__(downstream, label)
         self._source = source
         self._function: Callable[[BaseException], Publisher[T]] | None = function
-        """Makes the other flow. None once it was called: the errors of the other flow pass."""
+        """Makes the other flow. None once it was called: errors of the other flow pass."""
         self._when = when
 
     @override

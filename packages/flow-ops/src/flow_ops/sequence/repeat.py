@@ -32,14 +32,14 @@ def repeat(times: int | None = None) -> Operator[T, Flow[T]]:
     >>> list(flow.range(2).repeat().take(5))
     [0, 1, 0, 1, 0]
 
-    Demand: exact; the next run gets the demand that the one before has not used. The flow is
+    Demand: exact; the next run gets the demand that the previous one has not used. The flow is
     subscribed again at once, even without demand.
     Thread, iteration, fusion: as with `concat`, which it is built on.
     Errors: an error ends the flow.
 
     Args:
-        times: the number of runs; 0 gives an empty flow, None repeats for ever. (A flow without
-            items then never ends, and never returns from its thread.)
+        times: the number of runs; with 0, the flow is empty; with None, it is repeated for ever. (A
+            flow without items then never ends, and never returns from its thread.)
 
     Raises:
         TypeError: if `times` is neither an int nor None.
@@ -60,10 +60,10 @@ def repeat_until(stop: Callable[[], object]) -> Operator[T, Flow[T]]:
     >>> list(flow.just("a").repeat_until(lambda: not left or not left.pop()))
     ['a', 'a', 'a']
 
-    Demand: exact; the next run gets the demand that the one before has not used. The flow is
+    Demand: exact; the next run gets the demand that the previous one has not used. The flow is
     subscribed again at once, even without demand.
     Thread: the upstream's; `stop` is called where a run has ended. Fusion: none.
-    Errors: an error ends the flow, and so does an error of `stop`.
+    Errors: an error ends the flow, and so does an error raised by `stop`.
 
     Args:
         stop: called each time the flow has completed.
@@ -92,10 +92,11 @@ def repeat_when(handler: Callable[[Flow[int]], Publisher[object]]) -> Operator[T
     next run. When the other flow ends, this flow ends, too, at once, even during a run: with
     ``take(3)`` the third item is the last, and no run follows it.
 
-    Demand: exact; the next run gets the demand that the one before has not used. One item is
+    Demand: exact; the next run gets the demand that the previous one has not used. One item is
     requested of the other flow for each run.
-    Thread: the upstream's; a run begins where the other flow gives its item. Fusion: none.
-    Errors: an error ends the flow; so does an error of the other flow or of `handler`.
+    Thread: the upstream's; a run begins where the other flow sends its item. Fusion: none.
+    Errors: an error ends the flow; so does an error of the other flow, or an error raised by
+    `handler`.
 
     Args:
         handler: called once per subscriber, when it subscribes; its result need not use its

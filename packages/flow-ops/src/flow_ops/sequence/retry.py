@@ -42,7 +42,7 @@ def retry(
 
     The whole flow begins again. `map_concurrent` has a ``retry`` for each of its items.
 
-    Demand: exact; the next attempt gets the demand that the one before has not used. The flow is
+    Demand: exact; the next attempt gets the demand that the previous one has not used. The flow is
     subscribed again even without demand.
     Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's
     thread.
@@ -111,12 +111,12 @@ def retry_when(
     this flow ends, too, at once, even during an attempt: with ``errors.take(3)`` the third item is
     the last, and no attempt follows it.
 
-    Demand: exact; the next attempt gets the demand that the one before has not used. One item is
+    Demand: exact; the next attempt gets the demand that the previous one has not used. One item is
     requested of the other flow for each attempt.
-    Thread: the upstream's; an attempt begins on the clock's thread, or where the other flow gives
+    Thread: the upstream's; an attempt begins on the clock's thread, or where the other flow sends
     its item. Fusion: none.
-    Errors: those that a Backoff does not retry; `RetryExhaustedError`; those of the other flow and
-    of the handler.
+    Errors: those that a Backoff does not retry; `RetryExhaustedError`; those of the other flow, and
+    those that the handler raises.
 
     Args:
         handler: a `Backoff`; or a function, called once per subscriber, when it subscribes. Its

@@ -31,7 +31,7 @@ def switch_if_empty(other: Publisher[D]) -> Operator[T, Flow[T | D]]: ...
 
 # Any: the overloads give its type.
 def switch_if_empty(other: Publisher[Any]) -> Operator[Any, Flow[Any]]:
-    """The items of this flow or, if it completes without any, those of `other`.
+    """The items of this flow or, if it completes without items, the items of `other`.
 
     >>> import flow_core as flow
     >>> [list(flow.range(n).switch_if_empty(flow.just("none"))) for n in range(3)]

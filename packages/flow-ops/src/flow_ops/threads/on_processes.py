@@ -37,7 +37,7 @@ R = TypeVar("R")
 _AnyStage: TypeAlias = Stage[Any, Any]
 
 MAX_BATCH: Final = 64
-"""The number of items that are sent at a time, at most, unless the user gives it."""
+"""The number of items that are sent at a time, at most, unless the user sets it."""
 
 _QUICK_S: Final = 0.01
 """The time, in seconds, below which a batch is mostly overhead: the next one is twice as long."""

@@ -38,7 +38,7 @@ SLACK_S: Final = 1e-9
 
 
 def checked_clock(clock: Clock | None) -> Clock | None:
-    """Return `clock`; if it is None, each subscription gets its clock from `home_clock`.
+    """Check `clock` and return it; None means that each subscription uses `home_clock`.
 
     Raises:
         TypeError: if `clock` is not a clock.
@@ -50,7 +50,7 @@ def checked_clock(clock: Clock | None) -> Clock | None:
 
 
 def time_of(clock: Clock | None) -> Callable[[], float]:
-    """Return the function that tells the time in a compiled stage, which has no home to ask.
+    """Return the function that returns the time in a compiled stage, which has no `Home`.
 
     Raises:
         TypeError: if `clock` is not a clock.
@@ -164,7 +164,7 @@ class NewestInput(PolledInput[T], Generic[T, V]):
     Args:
         owner: the operator that polls.
         make: called with each item, without the permit, in the source's thread; its result is
-            polled with the item. An error that it raises counts as the source's.
+            polled with the item. An error that it raises is handled like an error of the source.
     """
 
     __slots__ = ("_make", "_newest")
@@ -218,9 +218,9 @@ class NewestInput(PolledInput[T], Generic[T, V]):
 class Newest(Timed[T], Generic[T, V]):
     """The base of operators that send some of the items, at times of their choice.
 
-    They request everything. An item that is due when there is no demand waits for it; if another
-    item is due before that, it replaces the waiting one, which goes to the dropped-items hook. So
-    at most one item waits.
+    They request everything. An item that is due when there is no demand waits for a request; if
+    another item is due before the request, it replaces the waiting one, which goes to the
+    dropped-items hook. So at most one item waits.
 
     Args:
         downstream: gets the signals.

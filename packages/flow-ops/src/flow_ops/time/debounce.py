@@ -33,8 +33,8 @@ def debounce(
     [99]
 
     Demand: everything is requested of the upstream. An item that is due when there is no demand
-    waits for it; if another item is due before that, it replaces the waiting one, which goes to the
-    dropped-items hook. The flow completes once the item that waits was sent.
+    waits for a request; if another item is due before the request, it replaces the waiting one,
+    which goes to the dropped-items hook. The flow completes once the item that waits was sent.
     Thread: the clock's, or that of the flow that `quiet` returns; the last item comes on the
     upstream's thread, and an item that waited on the thread that requests. `quiet` runs in the
     upstream's thread. Fusion: none.
@@ -43,7 +43,7 @@ def debounce(
 
     Args:
         quiet: how long no other item must follow, in seconds, at least 0; or a function that
-            returns a flow for an item: the item is due when that flow gives its first item, or
+            returns a flow for an item: the item is due when that flow emits its first item, or
             completes.
         clock: the clock of the operator; None for the clock of the loop that runs the flow or,
             without a loop, the clock of the process.

@@ -44,7 +44,7 @@ def delay(
     is True. RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay: how long from when an item comes to when it is sent, in seconds, at least 0.
+        delay: the time between the arrival of an item and its sending, in seconds, at least 0.
         delay_error: whether the upstream's error is delayed, too, and comes after the items before
             it.
         clock: the clock of the operator; None for the clock of the loop that runs the flow or,
@@ -74,8 +74,8 @@ def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T,
 
     This is a `concat_map` with a `timer` for each item.
 
-    Demand: exact; the time of an item runs when there is demand for it. One item is requested ahead
-    and waits for its turn.
+    Demand: exact; the delay of an item begins when there is demand for it. One item is requested
+    ahead and waits for its turn.
     Thread: the clock's. Fusion: that of `concat_map`.
     Errors: those of the upstream, after the items that came before them. RejectedExecutionError if
     the clock takes no task.
@@ -104,14 +104,14 @@ def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T,
 def delay_subscription(
     delay: Seconds | Publisher[object], *, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """Subscribe to the upstream later: after a while, or when another flow gives an item.
+    """Subscribe to the upstream later: after a while, or when another flow emits an item.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).delay_subscription(0.001))
     [0, 1, 2]
 
-    Demand: passed on; demand that comes before the subscription is requested with it. One item is
-    requested of the other flow. The subscription does not wait for demand.
+    Demand: passed on; demand that comes earlier is requested as soon as the upstream is subscribed
+    to. One item is requested of the other flow. The subscription does not wait for demand.
     Thread: the upstream is subscribed to on the clock's thread, or where the other flow sends its
     first item or completes. Items keep the upstream's thread. Fusion: none.
     Errors: those of both flows. RejectedExecutionError if the clock takes no task.
@@ -368,7 +368,7 @@ class DelaySubscriptionBy(_DelaySubscription[T]):
 
 @final
 class _Moment(Input[object]):
-    """Calls a function when its source sends an item or completes, without the permit."""
+    """Calls a function, without holding the permit, when its source sends an item or completes."""
 
     __slots__ = ("_call",)
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 def delay_with_mapper(
     mapper: Callable[[T], Flow[object]], *, concurrency: int = 128
 ) -> Operator[T, Flow[T]]:
-    """Send each item when the flow that `mapper` returns for it gives an item or completes.
+    """Send each item when the flow that `mapper` returns for it emits an item or completes.
 
     >>> import flow_core as flow
     >>> from flow_testing import TestSubscriber, VirtualClock
@@ -32,8 +32,8 @@ def delay_with_mapper(
     >>> seen.items
     [2, 3]
 
-    This is a `flat_map` whose inner flows count only with their first item or their end. It has the
-    demand, threads and fusion of `flat_map`. Items need not keep their order.
+    This is a `flat_map` whose inner flows only mark a moment, by their first item or completion. It
+    has the demand, threads and fusion of `flat_map`. Items need not keep their order.
     Errors: those of the upstream, of `mapper` and of its flows; the first one ends the flow.
 
     Args:
@@ -57,7 +57,7 @@ def delay_with_mapper(
             moment = from_publisher(mapping.flow_of(mapper(item)))
         except BaseException as error:
             raise mapping.failed(error)  # noqa: B904 - the same error, with a note
-        # Counted, so that there is one item, whether the flow gives one or completes without one.
+        # Counted, so that there is one item, whether the flow emits one or completes without one.
         return moment.take(1).count().map(lambda _: item)
 
     def apply(flow: Flow[T]) -> Flow[T]:

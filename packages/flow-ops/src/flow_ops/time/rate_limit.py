@@ -108,7 +108,7 @@ class RateLimit(Timed[T]):
         self._early_s = (burst - 1) * pause_s
         """The time by which an item may come early, in seconds."""
         self._full_s = self.clock.now()
-        """The time at which the next item is not early. The bucket is full again then."""
+        """The time from which on the next item is not early: the bucket is full again by then."""
         self._waited = False
         """True if the next item has waited for nothing but the timer."""
         self._items: BufferedInput[T] | None = BufferedInput(self, min(burst, DEFAULT_PREFETCH))
@@ -158,5 +158,5 @@ class RateLimit(Timed[T]):
     @property
     @override
     def buffered(self) -> int:
-        items = self._items  # read once: the end takes it away
+        items = self._items  # read once: the end of the flow clears it
         return 0 if items is None else items.waiting

@@ -38,10 +38,10 @@ def sample(
 
     `throttle_last` is another name for it.
 
-    Demand: everything is requested of the upstream and of the sampler. A sample that comes when
-    there is no demand waits for it; if another sample comes before that, it replaces the waiting
-    one, which goes to the dropped-items hook. The flow completes once the sample that waits was
-    sent. Items that are not the newest when a sample is taken are ignored.
+    Demand: everything is requested of the upstream and of the sampler. A sample that is taken when
+    there is no demand waits for a request; if another sample is taken before the request, it
+    replaces the waiting one, which goes to the dropped-items hook. The flow completes once the
+    sample that waits was sent. Items that are not the newest when a sample is taken are ignored.
     Thread: that of the clock or of the sampler; a sample that waited comes on the thread that
     requests. Fusion: none.
     Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.

@@ -68,7 +68,7 @@ def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
     []
 
     Args:
-        time: seconds of the clock, as its `now` gives them. A time in the past means at once.
+        time: seconds of the clock, as its `now` returns them. A time in the past means at once.
         clock: the clock of the operator; None for the clock of the loop that runs the flow or,
             without a loop, the clock of the process.
 
@@ -99,8 +99,8 @@ def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Ope
     An item is sent as soon as another item, a request or the end comes at least `duration` after
     it.
 
-    Demand: passed on; while there is demand, an item that has to wait is requested again. So what
-    waits are the items of the last `duration`. Thread: that of the upstream, or the one that
+    Demand: passed on; while there is demand, another item is requested for each item that has to
+    wait. So the items of the last `duration` wait. Thread: that of the upstream, or the one that
     requests. Fusion: none.
     Errors: those of the upstream, at once; items that wait are dropped.
 

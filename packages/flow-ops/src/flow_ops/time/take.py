@@ -70,8 +70,8 @@ def take_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
     [0, 1, 2]
 
     Args:
-        time: seconds of the clock, as its `now` gives them. If it has passed, the flow completes at
-            once.
+        time: seconds of the clock, as its `now` returns them. If it has passed, the flow completes
+            at once.
         clock: the clock of the operator; None for the clock of the loop that runs the flow or,
             without a loop, the clock of the process.
 
@@ -103,7 +103,7 @@ def take_last_with_time(
 
     Demand: everything is requested of the upstream; its last items wait for demand. Thread: that of
     the upstream, or the one that requests. Fusion: none.
-    Errors: those of the upstream, at which the items are dropped.
+    Errors: those of the upstream; the items that wait are dropped then.
 
     Args:
         duration: how long before the completion of the upstream, in seconds, at least 0.

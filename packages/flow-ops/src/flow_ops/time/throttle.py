@@ -100,8 +100,8 @@ def throttle_latest(
     at once.
 
     Demand: everything is requested of the upstream. An item that is due when there is no demand
-    waits for it; if another item is due before that, it replaces the waiting one, which goes to the
-    dropped-items hook. The flow completes once the item that waits was sent.
+    waits for a request; if another item is due before the request, it replaces the waiting one,
+    which goes to the dropped-items hook. The flow completes once the item that waits was sent.
     Thread: that of the upstream or the clock's; an item that waited comes on the thread that
     requests. Fusion: none.
     Errors: those of the upstream, at once: they overtake an item that waits.

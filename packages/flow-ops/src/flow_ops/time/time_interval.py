@@ -33,7 +33,7 @@ _TIME_INTERVAL: Final = Template(
 
 
 def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterval[T]]]:
-    """Give each item with the seconds since the previous one, or since the subscription.
+    """Pair each item with the seconds since the previous one, or since the subscription.
 
     >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import TimeInterval, interval

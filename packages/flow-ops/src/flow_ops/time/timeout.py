@@ -53,7 +53,7 @@ def timeout(
         limit: the time from the subscription to the first item, and from each item to the next, in
             seconds, at least 0. None if only the first item has a time limit, or with a `selector`.
         first: the time limit for the first item, in seconds, if it differs from `limit`.
-        selector: returns a flow for an item; if that flow gives an item or completes before the
+        selector: returns a flow for an item; if that flow emits an item or completes before the
             next item comes, the next item is too late.
         fallback: the flow that replaces a flow that is late; it has no time limit. If None, the
             flow fails.
@@ -142,7 +142,7 @@ class Timeout(Timed[T]):
         """The demand that was passed to the upstream and to the fallback, in all. Guarded by
         `_lock`."""
         self._sentinel: Listener[object] | None = None
-        """Receives the selector's flow."""
+        """Receives the signals of the selector's flow."""
         self._seen = False
         """True when an item has come."""
 

@@ -27,7 +27,7 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
     Errors: RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay: how long to wait, in seconds, at least 0; after infinity, the item never comes.
+        delay: how long to wait, in seconds, at least 0; if it is infinite, the item never comes.
         clock: the clock of the operator; None for the clock of the loop that runs the flow or,
             without a loop, the clock of the process.
 
@@ -48,7 +48,7 @@ def timer_at(time_s: float, clock: Clock | None) -> Flow[int]:
     """Return a flow of the item 0, which comes when `clock` shows that time.
 
     Args:
-        time_s: seconds of the clock, as its `now` gives them.
+        time_s: seconds of the clock, as its `now` returns them.
         clock: the clock of the operator; None for the clock of the loop that runs the flow or,
             without a loop, the clock of the process.
     """

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]]:
-    """Give each item with the time at which it came.
+    """Pair each item with the time at which it came.
 
     >>> import flow_core as flow
     >>> from flow_testing import VirtualClock

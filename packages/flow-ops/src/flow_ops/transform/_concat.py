@@ -162,7 +162,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         if self._upstream is not None or self.gate.cancelled:
             subscription.cancel()  # §2.5
             return
-        # In the class it was declared with, if it is a queue, too.
+        # Stored as a plain Subscription, even if it is a queue.
         self._upstream = upstream = subscription
         granted = Fusion.NONE
         if isinstance(subscription, QueueSubscription):
@@ -448,7 +448,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
         """Send all items of an inner flow by its own loop, since the demand is unbounded.
 
         Returns:
-            True if it was such a flow.
+            True if the flow could be sent in this way.
         """
         loop = None
         try:
@@ -614,7 +614,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
             downstream.on_error(self._bad)
 
     def _discard(self) -> None:
-        """Close iterators, and give items that wait to the hooks."""
+        """Close iterators, and pass items that wait to the dropped-items hook."""
         current, self._current = self._current, None
         if current is not None:
             current.close()

@@ -30,7 +30,7 @@ class EndsInDrain(SerialDrain, CoreSubscriber[T], Generic[T]):
 
     @property
     def _is_deaf(self) -> bool:
-        """Return whether an end would be ignored now, though none has come."""
+        """Return whether on_error and on_complete are ignored now, though neither has come."""
         return False
 
     @override

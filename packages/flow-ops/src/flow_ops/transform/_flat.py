@@ -37,8 +37,8 @@ R = TypeVar("R")
 class IterableFlatMap(Mapped[R], IterableSource[R]):
     """A `Mapped` over a synchronous upstream, which can be iterated over without a subscription.
 
-    An inner flow is pulled in that loop if it can be, and ends within `prefetch` items. From the
-    first one that does not, the inner flows run at the same time.
+    An inner flow is pulled in that loop if it can be, and ends within `prefetch` items. As soon as
+    one cannot be pulled, or has more items, the inner flows run at the same time.
     """
 
     __slots__ = ()
@@ -103,7 +103,7 @@ class IterableFlatMap(Mapped[R], IterableSource[R]):
 
 @final
 class FlatMap(Mapping[T, R], Generic[T, R]):
-    """Gives the items of inner flows as they come.
+    """Sends the items of inner flows as they come.
 
     An item goes straight to the downstream if no other thread is at work, nothing waits, and there
     is demand. Otherwise the item waits in one queue for all inner flows, which keeps the order in
@@ -209,7 +209,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         """Send all items of an inner flow by its own loop, since the demand is unbounded.
 
         Returns:
-            True if it was such a flow.
+            True if the flow could be sent in this way.
         """
         loop = pushed(flow, self._receive, gate)
         if loop is None:
@@ -329,7 +329,7 @@ class MergedInput(Input[R]):
         self._at_once = False
         """True if the flow has ended while `_adding` was True, and no item waits."""
         self._checked: str | None = None
-        """The source, if no other code checks that it does not give None."""
+        """The name of the source, if no other code checks that it does not emit None."""
 
     def added(self) -> bool:
         """Return whether the flow has ended already, right after the subscription to it.

@@ -43,7 +43,7 @@ _PLAIN: Final = frozenset[type]({ItemsSource, RangeSource})
 
 
 def none_item(label: str) -> NoneItemError:
-    """Return the error for a source that gave None, before the mapper or as an inner flow."""
+    """Return the error for a source, of an inner flow or before the mapper, that has sent None."""
     return NoneItemError(
         f"{label}: its source gave None, which is not an item; leave such items out, or "
         "use another object in their place"
@@ -91,7 +91,7 @@ def pulled(flow: Flow[T], gate: Gate, *, checked: bool = False) -> Pulled[T] | N
         raw = _iterated(source)
         return Pulled(raw, raw)
     if shape.closes:
-        # It has to see its end, which its subscription reports: the gate is that of all.
+        # A stage has to see the end of this flow alone, but the gate belongs to all inner flows.
         return None
     # flat_map_iterable has items left of the last one; first_or_error fails without an item.
     knows_end = not (shape.accounts or shape.ends)
@@ -140,7 +140,7 @@ def _iterated(source: IterableSource[Any]) -> Iterator[Any]:  # Any: the type of
 class Pulled(IterableSource[T]):
     """Items of an iterator, which was made from `raw`.
 
-    As a source, it gives the items that are left.
+    As a source, it yields the items that are left.
 
     Args:
         items: the items; may be `raw` itself.

@@ -47,7 +47,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 DEFAULT_CONCURRENCY = 128
-"""The number of inner flows that run at a time, unless the user gives it."""
+"""The number of inner flows that run at a time, unless the user sets it."""
 
 
 @final
@@ -129,7 +129,7 @@ def mapped(
     make: _Make[R],
     iterated: type[Mapped[R]] | None = None,
 ) -> Flow[R]:
-    """Return the flows that `mapping` makes of the items of `flow`, as one flow."""
+    """Return one flow of the items of all flows that `mapping` makes from the items of `flow`."""
     apply = partial(mapped, mapping=mapping, limits=limits, make=make, iterated=iterated)
     one = single(flow, mapping, apply)
     if one is not None:
@@ -145,7 +145,7 @@ class Mapped(Publisher[R]):
 
     Args:
         upstream: the flow whose items are mapped.
-        mapping: makes flows of the items.
+        mapping: makes a flow from each item.
         limits: how many of these flows run at a time, and how much they prefetch.
         make: creates the coordinator.
     """
@@ -187,7 +187,7 @@ class Mapped(Publisher[R]):
 
 
 class Mapping(Coordinator[R], Generic[T, R]):
-    """Runs the flows that a mapper makes of the upstream's items, up to a number at a time.
+    """Runs the flows that a mapper makes from the upstream's items, up to a number at a time.
 
     `Concurrency` makes the requests to the upstream: as many items as inner flows may run, and one
     more for each slot that is free again. A subclass defines what an inner flow is connected to,
@@ -198,7 +198,7 @@ class Mapping(Coordinator[R], Generic[T, R]):
         downstream: gets the signals.
         mapper: returns the flows.
         limits: how many run at a time, and how much they prefetch.
-        outer: receives the upstream's items, if that is more than `Outer` does.
+        outer: the class that receives the upstream's items; None for `Outer`.
     """
 
     __slots__ = ("_delay_error", "_errors", "_outer", "_source", "exhausted", "prefetch", "slots")
@@ -385,7 +385,7 @@ class Outer(Input[T], Generic[T, R]):
 
 @final
 class Concurrency(SerialDrain):
-    """The slots of inner flows: requests as many items of the upstream as slots are free.
+    """The slots of inner flows: requests an item of the upstream for each free slot.
 
     It makes the requests without the operator's permit, in one thread at a time, and never a
     request within a request: an upstream that sends within ``request`` runs in a loop, whatever its

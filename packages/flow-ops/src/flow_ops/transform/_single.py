@@ -52,7 +52,7 @@ def resolved(flow: Flow[T]) -> Flow[T]:
 
 @final
 class MappedCall(DeferredSource[R]):
-    """The flow that a mapper makes of the one item of a source (F06, F07).
+    """The flow that a mapper makes from the only item of a source (F06, F07).
 
     Args:
         source: a source of at most one item; called at the subscription, never before.

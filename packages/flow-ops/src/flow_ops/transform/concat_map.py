@@ -45,7 +45,7 @@ def concat_map(
     >>> list(flow.range(3).concat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
     [(1, 0), (2, 0), (2, 1)]
 
-    Demand: exact; the next inner flow gets the demand that the one before has not used. Without
+    Demand: exact; the next inner flow gets the demand that the previous one has not used. Without
     demand the mapper is not called and no inner flow is started. `prefetch` items are requested of
     an upstream that pushes, and 75 % of that again whenever as many were mapped.
     Thread: the mapper runs where the previous inner flow has ended; if the mapper had to wait for
@@ -70,8 +70,8 @@ def concat_map(
             were delayed.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and
-        with MissingBackpressureError if the upstream sends more than was requested.
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper returns None,
+        and with MissingBackpressureError if the upstream sends more than was requested.
 
     Raises:
         TypeError: if `mapper` cannot be called, or `prefetch` is not an int.

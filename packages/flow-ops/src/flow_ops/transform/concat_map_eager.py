@@ -1,4 +1,4 @@
-"""`concat_map_eager`: each item becomes a flow; they run at once, and come in order."""
+"""`concat_map_eager`: each item becomes a flow; the flows run at the same time, in order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def concat_map_eager(
 ) -> Operator[T, Flow[R]]:
     """Each item becomes a flow.
 
-    They run at once, but all items of one come before those of the next.
+    These flows run at the same time, but all items of one come before those of the next.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).concat_map_eager(lambda n: flow.range(n).map(lambda m: (n, m))))
@@ -68,8 +68,8 @@ def concat_map_eager(
             cannot be mapped is cancelled.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and
-        with MissingBackpressureError if the upstream or an inner flow sends more than was
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper returns None,
+        and with MissingBackpressureError if the upstream or an inner flow sends more than was
         requested.
 
     Raises:

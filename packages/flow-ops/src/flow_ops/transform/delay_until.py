@@ -43,7 +43,7 @@ def delay_until(
             comes at the end.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if `mapper` gives None.
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if `mapper` returns None.
 
     Raises:
         TypeError: if `mapper` cannot be called, or `prefetch` is not an int.

@@ -26,7 +26,7 @@ __all__ = ["expand"]
 T = TypeVar("T")
 
 CAPACITY: Final = 65_536
-"""The number of items that may wait to be expanded, unless the user gives it."""
+"""The number of items that may wait to be expanded, unless the user sets it."""
 
 
 def expand(
@@ -67,7 +67,7 @@ def expand(
             have.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None.
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper returns None.
 
     Raises:
         TypeError: if `mapper` cannot be called, or `capacity` is not an int.
@@ -151,7 +151,7 @@ def _made(mapper: Mapper[T, T], item: T) -> Flow[T]:
 
 @final
 class ExpandDepth(Coordinator[T], Generic[T]):
-    """Runs a walk depth first, with a stack of flows, the last of which is asked for an item.
+    """Runs a walk depth first, with a stack of flows; items are requested of the last one.
 
     The mapper is called with the permit: nothing else happens meanwhile.
 

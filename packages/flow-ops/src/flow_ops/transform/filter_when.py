@@ -1,4 +1,4 @@
-"""`filter_when`: items for which another flow gives something true."""
+"""`filter_when`: items for which another flow emits something true."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def filter_when(
             comes at the end.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if `predicate` gives None.
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if `predicate` returns None.
 
     Raises:
         TypeError: if `predicate` cannot be called, or `prefetch` is not an int.

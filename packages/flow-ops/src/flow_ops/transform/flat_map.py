@@ -54,8 +54,8 @@ def flat_map(
             cannot be mapped is cancelled.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and
-        with MissingBackpressureError if the upstream or an inner flow sends more than was
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper returns None,
+        and with MissingBackpressureError if the upstream or an inner flow sends more than was
         requested.
 
     Raises:

@@ -31,7 +31,7 @@ R = TypeVar("R")
 def switch_map(
     mapper: Callable[[T], Convertible[R]], *, delay_error: bool = False
 ) -> Operator[T, Flow[R]]:
-    """Each item becomes a flow, which replaces the one before: that one is cancelled.
+    """Each item becomes a flow, which replaces the one before and cancels it.
 
     >>> import flow_core as flow
     >>> pages = flow.range(3).switch_map(lambda n: flow.just(f"page {n}").hide())
@@ -40,9 +40,9 @@ def switch_map(
     >>> list(pages.iterate(prefetch=1))
     ['page 0', 'page 2']
 
-    Which items of an inner flow still come depends on how fast they are, and on demand: none comes
-    once the upstream has sent its next item. The result completes when the upstream and the last
-    inner flow have completed.
+    An inner flow sends no item once the upstream has sent its next item, so the items that it sends
+    depend on its speed and on demand. The result completes when the upstream and the last inner
+    flow have completed.
 
     Demand: exact; an inner flow is asked for all outstanding items when it begins, and for no more:
     none of its items waits here. Everything is requested of the upstream: its items never wait,
@@ -62,7 +62,7 @@ def switch_map(
             once, with the errors that were delayed.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None.
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper returns None.
 
     Raises:
         TypeError: if `mapper` cannot be called.
@@ -126,9 +126,9 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
         attribute."""
         self._asked = 0
         """The part of all demand that was passed to the current flow, or that earlier flows have
-        met."""
+        used up."""
         self._has_to_ask = False
-        """True if there is a new current flow, which was subscribed to before."""
+        """True if there is a new current flow, which is already subscribed to."""
         self._asking: set[int] = set()
         """The threads that are requesting right now."""
         self._only: deque[R] = deque()

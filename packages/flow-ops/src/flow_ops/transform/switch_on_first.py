@@ -49,21 +49,21 @@ def switch_on_first(
     ended.
 
     Demand: one item is requested of the upstream at first, for the decision; what follows depends
-    on the flow that was returned. If that is the whole flow, demand is passed on: no more is
-    requested in all than by the downstream, except that first item.
+    on the flow that was returned. If that is the whole flow, demand is passed on: apart from the
+    first item, no more items are requested than the downstream requests.
     Thread: the transformer runs in the thread of the upstream, which also subscribes to the
     returned flow.
     Fusion: none.
     Errors: those of the returned flow, and those that the transformer raises. An error of the
-    upstream is a first signal like any other, or comes in the whole flow; if that has no
-    subscriber, it goes to the dropped-errors hook.
+    upstream may be the first signal; otherwise it comes in the whole flow or, if the whole flow has
+    no subscriber, goes to the dropped-errors hook.
 
     Args:
         transformer: called once for each subscriber, with the first signal (`OnNext`, `OnError` or
             `OnComplete`) and the whole flow; returns a flow.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the transformer gives
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the transformer returns
         None.
 
     Raises:

@@ -19,7 +19,7 @@ class _NullOperator:
 
     __slots__ = ()
 
-    def apply(self, value: Any, /) -> Any:  # Any: here and below, the types that are asked for
+    def apply(self, value: Any, /) -> Any:  # Any: here and below, any type that is asked for
         """Return the argument."""
         return value
 
@@ -50,7 +50,7 @@ class _StaticCondicate:
 
 @final
 class StaticProducer(Generic[T]):
-    """A supplier, a function and a merger that give one value."""
+    """A supplier, a function and a merger that always return one value."""
 
     __slots__ = ("_value",)
 

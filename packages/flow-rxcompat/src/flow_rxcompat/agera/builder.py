@@ -1,4 +1,4 @@
-"""The states of a repository's description, one class each, so that a type checker leads the way.
+"""The states of a repository's description: a class for each, so that types show what may follow.
 
 ==========================  =====================================================================
 `REventSource`              which observables begin a flow
@@ -212,7 +212,7 @@ class _Compiler:
 
 
 class _State:
-    """A step of a description: `repository_with_initial_value` gives the first, each the next.
+    """A step of a description. `repository_with_initial_value` returns the first step.
 
     Args:
         compiler: the description so far.
@@ -309,7 +309,7 @@ class RTerminationOrContinue(
     def or_continue(self) -> Continued_co:
         """After a failure, continue with the failure as the value; after a success, end the flow.
 
-        The value of the success is the new value of the repository then.
+        After a success, its value is the new value of the repository.
         """
         self._compiler.or_continue()
         state: Continued_co = self._continued(self._compiler)
@@ -329,7 +329,7 @@ class RSyncFlow(_State, Generic[V, P]):
     def merge_in(
         self, supplier: SupplierLike[A], merger: MergerLike[P, A, C], /
     ) -> RSyncFlow[V, C]:
-        """Continue with the result of `merger` for the value so far and that of `supplier`."""
+        """Continue with the result of `merger` for the value so far and the supplier's value."""
         self._compiler.add(MergeIn(called(supplier, "get"), called(merger, "merge")))
         return RSyncFlow(self._compiler)
 
@@ -425,7 +425,7 @@ class RSyncFlow(_State, Generic[V, P]):
     def then_merge_in(
         self, supplier: SupplierLike[A], merger: MergerLike[P, A, V], /
     ) -> RConfig[V]:
-        """End the flow with the result of `merger` for the value and that of `supplier`."""
+        """End the flow with the result of `merger` for the value and the supplier's value."""
         self._compiler.end(MergeIn(called(supplier, "get"), called(merger, "merge")))
         return RConfig(self._compiler)
 
@@ -528,7 +528,7 @@ class RFlow(RSyncFlow[V, P]):
         return RTerminationOrContinue(self._compiler, RConfig, RFlow)
 
     def go_to(self, executor: Executor, /) -> RFlow[V, P]:
-        """Go on in `executor`; the steps up to the next ``go_to`` run there in one call.
+        """Run the steps that follow in `executor`: those up to the next ``go_to``, in one task.
 
         Args:
             executor: a pool, or a callable that gets a task to run.

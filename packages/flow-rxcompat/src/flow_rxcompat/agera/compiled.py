@@ -88,7 +88,7 @@ class Directive:
 
 @final
 class GetFrom(Directive):
-    """Replaces the value by that of a supplier."""
+    """Replaces the value by the value of a supplier."""
 
     __slots__ = ("_get",)
 
@@ -103,7 +103,7 @@ class GetFrom(Directive):
 
 @final
 class MergeIn(Directive):
-    """Merges the value with that of a supplier."""
+    """Merges the value with the value of a supplier."""
 
     __slots__ = ("_get", "_merge")
 
@@ -193,7 +193,7 @@ class SendTo(Directive):
 
 @final
 class BindWith(Directive):
-    """Passes the value and that of a supplier to a binder."""
+    """Passes the value and the value of a supplier to a binder."""
 
     __slots__ = ("_bind", "_get")
 
@@ -432,7 +432,7 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
         finally:
             _running.interruption = before
         with self._state_lock:
-            # The flow may have continued elsewhere by now: that part has its own.
+            # The flow may have continued in another thread by now, which has its own flag.
             if self._interruption is interruption:
                 self._interruption = None
 

@@ -1,4 +1,4 @@
-"""Functions, and how to compose them of steps.
+"""Functions, and how to compose them from steps.
 
 `function_from` and `function_from_list_of` begin a description; each step returns a new one, so a
 description may be continued in several ways. A method whose name begins with ``then_`` ends the
@@ -202,7 +202,7 @@ class FItem(_Steps[P, F]):
         return self._function(_applying(function))
 
     def unpack(self, function: FunctionLike[P, list[R]], /) -> FList[R, F]:
-        """Make a list of the item; steps for lists may follow."""
+        """Turn the item into a list; steps for lists may follow."""
         return FList(self._with(_applying(function)))
 
 
@@ -221,7 +221,7 @@ class FList(_Steps[P, F]):
         return self._function(_applying(function))
 
     def morph(self, function: FunctionLike[list[P], list[R]], /) -> FList[R, F]:
-        """Make another list of the list."""
+        """Replace the list by another list."""
         return FList(self._with(_applying(function)))
 
     def map(self, function: FunctionLike[P, R], /) -> FList[R, F]:

@@ -84,7 +84,7 @@ class _Sent:
 
 @final
 class WorkerHandler:
-    """Sends messages to one loop, and takes back those that are not needed any more.
+    """Sends messages to one loop, and takes back messages that are no longer needed.
 
     Each loop has one handler, as long as an observable uses it. If several observables update an
     updatable in one turn, the handler calls it once.
@@ -111,7 +111,7 @@ class WorkerHandler:
             message: the kind of the message.
             target: the object that the message is about.
             action: called in that turn.
-            delay_s: the least delay, in seconds.
+            delay_s: the minimum delay, in seconds.
         """
         sent = _Sent(self, message, target, action)
         with self._lock:
@@ -148,7 +148,7 @@ class WorkerHandler:
             self.send(Message.CALL_UPDATABLE, updatable, lambda: self._call(updatable))
 
     def forget(self, updatable: UpdatableLike, token: object) -> None:
-        """Do not call `updatable` because of `token` any more."""
+        """No longer call `updatable` because of `token`."""
         with self._lock:
             self._scheduled.remove_pair(updatable, token)
 

@@ -36,7 +36,7 @@ __all__ = [
 _Task = Callable[[], object]
 
 TAKEN_BACK: Final = object()
-"""The result of a task that had nothing to do any more."""
+"""The result of a task that had nothing left to do."""
 
 
 class _Current(threading.local):
@@ -60,7 +60,7 @@ class Loop:
 
         Args:
             task: called without arguments, on the loop's thread.
-            delay_s: the least delay, in seconds.
+            delay_s: the minimum delay, in seconds.
         """
 
     @abstractmethod
@@ -179,7 +179,7 @@ class _Queue:
 
 @final
 class TestLoop(Loop):
-    """A loop that a test runs by calls, in the thread that makes them.
+    """A loop that a test runs by calling it, in the thread of the calls.
 
     >>> from flow_rxcompat.agera import TestLoop, repositories
     >>> with TestLoop() as loop:
@@ -310,7 +310,7 @@ class ThreadLoop(Loop):
         """Run `function` on the loop, wait for its result, and return it.
 
         Raises:
-            BaseException: an error of the function.
+            BaseException: the error that the function raises.
             IllegalStateError: if the loop has stopped, or this is called on the loop's own thread.
         """
         if threading.current_thread() is self._thread:

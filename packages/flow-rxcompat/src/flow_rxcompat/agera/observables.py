@@ -48,11 +48,11 @@ class BaseObservable(Observable):
 
     An observable is active while it has an updatable. The first updatable activates it: at once if
     it is added from the loop that made this, else by a message to that loop. The last removal sends
-    a message that deactivates it; an updatable that is added before the message arrives takes it
-    back.
+    a message that deactivates it; if an updatable is added before the message arrives, the message
+    is taken back.
 
     Args:
-        shortest_update_window_ms: the least number of milliseconds between two updates; 0 for one
+        shortest_update_window_ms: the minimum number of milliseconds between two updates; 0 for one
             update in each turn of the loop.
 
     Raises:
@@ -92,7 +92,7 @@ class BaseObservable(Observable):
 
     @property
     def shortest_update_window_ms(self) -> float:
-        """The least number of milliseconds between two updates."""
+        """The minimum number of milliseconds between two updates."""
         return self._window_s * 1000
 
     @override
@@ -243,7 +243,7 @@ def _composite(window_ms: int, observables: tuple[Observable, ...]) -> BaseObser
 def composite_observable(*observables: Observable) -> BaseObservable:
     """Return an observable of the updates of all `observables`.
 
-    Those that come in one turn are merged.
+    Updates that come in one turn are merged.
 
     Composite observables among them are replaced by their parts, and duplicates are left out.
 

@@ -30,7 +30,7 @@ class Reservoir(Receiver[T], Repository[Result[T]], Protocol[T]):
 class Queue(Protocol[T]):
     """The container of a reservoir's values.
 
-    It decides which values it takes, and in which order it gives them.
+    It decides which values it takes, and in which order it returns them.
     """
 
     @abstractmethod
@@ -114,11 +114,11 @@ class SynchronizedReservoir(BaseObservable, Reservoir[T], Generic[T]):
 def reservoir(
     queue: Queue[T] | None = None, *, lock: AbstractContextManager[object] | None = None
 ) -> Reservoir[T]:
-    """Return a reservoir that gives its values first in, first out, or as `queue` orders them.
+    """Return a reservoir that returns its values first in, first out, or as `queue` orders them.
 
     Args:
         queue: keeps the values; None for a queue without a bound.
-        lock: held whenever the queue is used; give a lock if other code uses the queue, too.
+        lock: held whenever the queue is used; pass a lock if other code uses the queue, too.
 
     Raises:
         IllegalStateError: if this thread has no loop.

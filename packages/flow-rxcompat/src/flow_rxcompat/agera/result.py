@@ -41,7 +41,7 @@ class Result(Generic[T_co]):
     0
 
     Where a method takes a function, it also takes an object with the method of the interface. An
-    error of a function is not caught: a function that may fail returns a result instead.
+    error raised by a function is not caught: a function that may fail returns a result instead.
 
     Raises:
         ValueError: if not exactly one of the two is given.
@@ -154,7 +154,7 @@ class Result(Generic[T_co]):
         """Return a list with the value as its only item; without a value, an empty list."""
         return [] if self._value is None else [self._value]
 
-    # -- side effects; each returns this, and calls no supplier in vain
+    # -- side effects; each returns this, and calls a supplier only if needed
 
     def if_succeeded_send_to(self, receiver: ReceiverLike[T_co], /) -> Result[T_co]:
         """Pass the value to `receiver`, if there is a value."""
@@ -306,7 +306,7 @@ class Result(Generic[T_co]):
         return not_none(other, "or_else()") if self._value is None else self._value
 
     def or_get_from(self, supplier: SupplierLike[R], /) -> T_co | R:
-        """Return the value, or that of `supplier`, which must not be None."""
+        """Return the value, or the value of `supplier`, which must not be None."""
         if self._value is not None:
             return self._value
         other: R = called(supplier, "get")()

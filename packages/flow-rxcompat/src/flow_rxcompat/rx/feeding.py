@@ -163,7 +163,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
             subscription.request(n)
 
     def deliver(self, item: T) -> None:
-        """Give `item` to the observer."""
+        """Pass `item` to the observer."""
         observer = self._observer
         if observer is None:
             hooks.drop_item(item)
@@ -180,7 +180,7 @@ class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
                 self._fail(observer, error)
 
     def end(self, error: BaseException | None) -> None:
-        """Give the end to the observer."""
+        """Pass the end to the observer."""
         self._over = True
         observer, self._observer = self._observer, None
         if observer is None:
@@ -225,8 +225,9 @@ class DirectFeed(Feed[T]):
     """Feeds the observer in the thread that brings the items; no items wait here.
 
     Demand: `prefetch` items at first; when at least 75 % of them were delivered, as many as were
-    delivered. Nothing is requested while `wanted` returns False. The drain makes the requests: if
-    items come within a request, the next one is made when that request has returned.
+    delivered are requested again. Nothing is requested while `wanted` returns False. The drain
+    makes the requests: if items come within a request, the next one is made when that request has
+    returned.
 
     Args:
         observer: gets the signals.

@@ -29,7 +29,7 @@ def from_rx(
     capacity: int = UNBOUNDED,
     scheduler: SchedulerBase | None = None,
 ) -> Flow[T]:
-    """The items that an Observable pushes, given to subscribers on demand.
+    """The items that an Observable pushes, sent to subscribers on demand.
 
     >>> import reactivex
     >>> numbers = from_rx(reactivex.range(1_000))
@@ -45,8 +45,8 @@ def from_rx(
     `strategy`  treatment of an item that is not requested
     =========== ==================================================================================
     ``buffer``  it waits, as one of at most `capacity`; without room the flow fails with
-                MissingBackpressureError, after the items that wait: no item is lost in silence
-    ``latest``  it waits in the place of the one that waits already: the last item comes for sure
+                MissingBackpressureError, after the items that wait: no item is lost silently
+    ``latest``  it replaces the item that waits, if there is one: the last item always comes
     ``drop``    it goes to the dropped-items hook, as the one replaced by ``latest`` does
     ``error``   the flow fails with MissingBackpressureError
     ``missing`` it is delivered all the same, for an operator downstream that deals with it

@@ -51,12 +51,13 @@ def rx(
 
     Demand: with ``buffer``, `prefetch` items are requested of the upstream at a time, and only as
     long as the downstream wants more results than have come out. So only the results for items that
-    were under way wait, and nothing else. So an operator that sends its items at once respects
-    back-pressure; one that keeps items, such as ``ops.delay``, gets them as fast as they come. With
-    another strategy, everything is requested, and the strategy decides; see `from_rx`.
+    were already requested wait. An operator that sends its results at once therefore respects
+    back-pressure; an operator that keeps items, such as ``ops.delay``, gets items as fast as they
+    come. With another strategy, everything is requested, and the strategy decides; see `from_rx`.
     Thread: that of the upstream, or where the operator changes it. Fusion: ``buffer`` grants ASYNC,
     also across threads.
-    Errors: those of upstream and operator, as the same objects; and an error of `operator` itself.
+    Errors: those of the upstream and of the operator, as the same objects; and an error that
+    `operator` itself raises.
 
     Args:
         operator: an operator, as ``Observable.pipe`` takes it; ``reactivex.compose`` makes one
@@ -187,7 +188,7 @@ def observed(
     prefetch: int | None,
     home: Home | None,
 ) -> Observable[T]:
-    """Do as `to_rx`, but request nothing while the emitter's downstream has no demand.
+    """Do the same as `to_rx`, but request nothing while the emitter's downstream has no demand.
 
     Args:
         publisher: the publisher of the items.

@@ -38,8 +38,8 @@ def from_rx_subject(
     Demand: everything is requested of the upstream, since a subject has no demand; the subscribers
     get what they request, and `strategy` applies to the rest, for each subscriber separately.
     Thread: that of the upstream, or the requester's. Fusion: see `from_rx`.
-    Errors: the upstream's, as the same object. An error of an observer of the subject propagates
-    out of ``on_next``, as in ReactiveX, and so ends the upstream.
+    Errors: the upstream's, as the same object. An error that an observer of the subject raises
+    propagates out of ``on_next``, as in ReactiveX, and so ends the upstream.
 
     Args:
         subject: a subject of any kind.
@@ -86,7 +86,7 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Scannable, Generic[T]):
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Take an upstream; items may be given by hand as well."""
+        """Take an upstream; items may be sent by hand as well."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._subscription is not None or self._done:
@@ -173,7 +173,7 @@ def to_rx_subject(
 
 @final
 class ProcessorSubject(Subject[T]):
-    """The result of `to_rx_subject`: a `Subject` whose observers are those of a processor.
+    """The result of `to_rx_subject`: a `Subject` whose observers are subscribers of a processor.
 
     Args:
         processor: gets the items, and sends them to all.

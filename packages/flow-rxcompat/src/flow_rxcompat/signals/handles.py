@@ -1,4 +1,4 @@
-"""`Removable`: the only object of a registration that one has to keep."""
+"""`Removable`: the only object that has to be kept of a registration."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Removable(Disposable):
     removed
     >>> handle.remove()
 
-    It may exist before the registration that it ends: `attach` an action later. The action runs at
-    once if `remove` was called by then.
+    It may exist before the registration that it ends: `attach` the action later. If `remove` was
+    called by then, the action runs at once.
 
     Args:
         action: called once, when this is removed.
@@ -80,11 +80,11 @@ class Removable(Disposable):
         self.remove()
 
     def close(self) -> None:
-        """Do as `remove`, for ``contextlib.closing`` and its like."""
+        """Do the same as `remove`, for ``contextlib.closing`` and its like."""
         self.remove()
 
     def __call__(self) -> None:
-        """Do as `remove`."""
+        """Do the same as `remove`."""
         self.remove()
 
     def __enter__(self) -> Removable:

@@ -226,7 +226,7 @@ def merged(*sources: Publisher[Signal]) -> Flow[Signal]:
 
 
 def until(source: Publisher[Signal], other: Publisher[object]) -> Flow[Signal]:
-    """See `Observable.take_until`: the updates of `source` until `other` gives an item."""
+    """See `Observable.take_until`: the updates of `source` until `other` emits an item."""
 
     def connect(joined: _Joined) -> None:
         stop = _Input(joined, joined.complete, counts=False, on_end=joined.complete)

@@ -47,8 +47,8 @@ class Observable(Publisher[Signal]):
     over
 
     It is a ``Publisher[Signal]``: `flow` has the operators of a `Flow`, and `subscribe` takes any
-    subscriber. Stages have nothing to remember: they need no map from one updatable to another. The
-    same updatable may be registered twice, and removing it twice is harmless.
+    subscriber. Stages keep no map from one updatable to another. The same updatable may be
+    registered twice, and removing it twice is harmless.
 
     Demand: an updatable takes all updates. Thread: that of the source; `observe_on` and
     `subscribe_on` change it.
@@ -89,7 +89,8 @@ class Observable(Publisher[Signal]):
             on_complete: if `update` is a function: called at the end.
 
         Returns:
-            The handle that ends it. It has ended when it was removed, or the source has ended.
+            The handle that ends the registration. When the source has ended, the handle has ended,
+            too.
 
         Raises:
             TypeError: if `update` is neither an `Updatable` nor a function, or if functions are
@@ -114,7 +115,7 @@ class Observable(Publisher[Signal]):
         on_error: Callable[[BaseException], object] | None = None,
         on_complete: Callable[[], object] | None = None,
     ) -> Removable:
-        """Do as `register`, with a function that gets the handle with each update (R2).
+        """Do the same as `register`, with a function that gets the handle with each update (R2).
 
         >>> from flow_rxcompat.signals import Dispatcher
         >>> dispatcher = Dispatcher()
@@ -171,7 +172,7 @@ class Observable(Publisher[Signal]):
         return self._flow.map(lambda _: function())
 
     def take_until(self, other: Publisher[object]) -> Observable:
-        """The updates until `other` gives an item, or completes."""
+        """The updates until `other` emits an item or completes."""
         return Observable(until(self, other))
 
     def flat_map(
@@ -181,8 +182,8 @@ class Observable(Publisher[Signal]):
 
         Args:
             function: returns an observable.
-            concurrency: how many of them are registered with at a time; updates that come when
-                there are that many wait, and are only counted.
+            concurrency: how many of these observables run at a time; updates that come when that
+                many run wait, and are only counted.
         """
         return Observable(flat_mapped(self, function, concurrency))
 
@@ -214,7 +215,7 @@ class Observable(Publisher[Signal]):
 class _Registration(CoreSubscriber[Signal]):
     """One updatable, registered once.
 
-    It has its subscription itself, so no map is needed to find that.
+    It keeps its subscription itself, so no map is needed to find the subscription.
     """
 
     __slots__ = ("_complete", "_error", "_subscription", "_update", "handle")

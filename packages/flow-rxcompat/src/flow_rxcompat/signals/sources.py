@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @final
 class _Signals(Publisher[Signal]):
-    """The signals of `Lines`; those that wait for a subscriber are only counted."""
+    """The signals of `Lines`; signals that wait for a subscriber are only counted."""
 
     __slots__ = ("_label", "_lines")
 
@@ -92,7 +92,7 @@ class Dispatcher(Observable):
 
 @final
 class _Values(Publisher[T]):
-    """The values of a repository, given to each subscriber as a strategy says."""
+    """The values of a repository, sent to each subscriber as a strategy says."""
 
     __slots__ = ("_capacity", "_current", "_repository", "_strategy")
 
@@ -157,7 +157,7 @@ class MutableRepository(Observable, Generic[T]):
         return self._value
 
     def accept(self, value: T, /) -> None:
-        """Replace the value; after the end, it goes to the dropped-items hook."""
+        """Replace the value. If this has ended, `value` goes to the dropped-items hook."""
         if value is None:
             raise none_given("accept")
         lines = self._lines

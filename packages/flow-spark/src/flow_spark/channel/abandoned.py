@@ -1,8 +1,9 @@
-"""Ends a task that is not needed any more, even if a function of the flow hangs in it.
+"""Ends a task that is no longer needed, even if a function of the flow hangs in it.
 
-Spark itself checks every two seconds whether a task was cancelled, and then waits some time longer,
-while the core stays taken. The channel learns it at once, since the driver closes it. Spark notices
-only after minutes that a client of Spark Connect has gone.
+Spark itself checks only every two seconds whether a task was cancelled, and then waits again before
+it ends the task; until then, the task occupies its core. The channel notices at once, since the
+driver closes it, that its task is no longer needed. When a client of Spark Connect disappears,
+Spark notices this only after minutes.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ __all__ = ["ended_when"]
 
 _EVERY_S: Final = 0.25
 _GRACE_S: Final = 0.5
-"""The time, in seconds, that a task has to notice this by itself, as it does when it sends
-something."""
+"""The time, in seconds, that a task has to notice by itself that it is no longer needed, as it does
+when it sends something."""
 
 
 @contextmanager
 def ended_when(is_over: Callable[[], bool]) -> Generator[None, None, None]:
-    """Kill this worker if the block is not needed any more, but continues.
+    """Kill this worker if the block continues although it is no longer needed.
 
     Args:
-        is_over: returns whether the block is not needed any more; called in a separate thread,
-            again and again.
+        is_over: returns True if the block is no longer needed; called in a separate thread, again
+            and again.
     """
     over = threading.Event()
     watch = threading.Thread(

@@ -1,4 +1,4 @@
-"""The background reader of a job: it frees slots that others need, and reports if it gets none."""
+"""The background reader of a job: frees slots for other jobs; reports a job without a slot."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ also the interval of further looks."""
 class BackgroundReader:
     """Ends the tasks of a flow that is not read, if other jobs wait for their slots.
 
-    A task holds its slot until all its items are read. So if a consumer waits for another job, and
-    that job waits for a slot, they would wait for ever. Then this reader takes in the items of the
-    tasks, and the tasks end. If there is no room for the items, or the tasks do not end, the tasks
-    leave, and begin again later. While no other job waits, nothing is taken in, and tasks wait for
-    demand as always.
+    A task holds its slot until all its items are read. So if a consumer waited for another job, and
+    that job waited for a slot, they would wait for ever. In this case, this reader takes in the
+    items of the tasks, and the tasks end. If there is no room for the items, or the tasks do not
+    end, the tasks leave, and begin again later. While no other job waits, nothing is taken in, and
+    tasks wait for demand as always.
 
     The reader also reports if no task of the job gets a slot.
 
     Args:
         receiver: reads the items of tasks.
         wanted: returns whether other jobs wait for slots; it may take a moment.
-        give_up: ends the job whose consumer does not come back, though there is no room left.
-        leave: lets the tasks leave until items are requested; returns whether they leave.
+        give_up: ends the job, because its consumer does not come back and there is no room left.
+        leave: makes the tasks leave until items are requested; returns whether they leave.
         starved: called if no task has come for some time; returns whether to call it again.
     """
 

@@ -24,7 +24,7 @@ _SEGMENT: Final = 64 * MIB
 _LIMIT: Final = 1024 * MIB
 
 _MEMORY_ALONE: Final = 256 * MIB
-"""The most bytes in memory where nothing can or may be written to a disk."""
+"""The most bytes in memory if nothing can or may be written to a disk."""
 
 _OVERHEAD: Final = 512
 """The approximate size of a batch object in memory; a batch counts as that much more than its
@@ -151,7 +151,7 @@ class Backlog:
                     self._entries.popleft()
                     self._memory_out += _size(batch)
                     continue
-                over = first.closed  # before it is looked at: it may have grown just before
+                over = first.closed  # read before the file is: the file may have grown just before
                 batch = self._load(first)
                 if batch is not None:
                     self._stored_out += _size(batch)
@@ -168,7 +168,7 @@ class Backlog:
         self._entries.clear()
 
     def _last(self) -> _Segment | None:
-        """Return the file that is still written to; no batch may overtake those in this file."""
+        """Return the file that is still written to; no batch may overtake the batches in it."""
         try:
             last = self._entries[-1]
         except IndexError:
@@ -206,7 +206,7 @@ class Backlog:
         try:
             segment.write(head, batch.payload)
         except OSError as error:
-            segment.closed = True  # further batches in memory come behind those in it
+            segment.closed = True  # further batches in memory come after those in the file
             self._complain(error)
             return False
         return True

@@ -1,10 +1,10 @@
 """The handover of a streaming query's micro-batches, each of which waits until it is consumed.
 
 The function that Spark calls for a micro-batch runs in the driver, or in a process of a Spark
-Connect server: in both cases it connects to the subscriber's process. It proves that it belongs to
-the query as a task does (see `wire`), receives the port that its tasks push to, reports how the job
-ended, and returns only when it gets the acknowledgement. Without an acknowledgement it raises: then
-Spark does not commit the micro-batch, and gives it again after a restart.
+Connect server: in both cases it connects to the subscriber's process. It proves, as a task does
+(see `wire`), that it belongs to the query, receives the port that its tasks push to, reports how
+the job ended, and returns only when it gets the acknowledgement. Without an acknowledgement it
+raises: then Spark does not commit the micro-batch, and runs it again after a restart.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Handover:
         self._read(len(_ACKNOWLEDGED))
 
     def fail(self) -> None:
-        """Report that the job has failed; the query itself has the reason."""
+        """Report that the job has failed; the query itself reports the reason."""
         with contextlib.suppress(ChannelError):
             self._report(False, b"")
 

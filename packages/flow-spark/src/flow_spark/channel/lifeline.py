@@ -1,8 +1,8 @@
-"""The connection by which tasks know that the process of their flow still runs.
+"""The connection that tells tasks whether the process of their flow still runs.
 
 Spark notices only after minutes that a client of Spark Connect has died, and until then continues
-its work. A task that sends its items to the client notices it at once; one whose results stay on
-the cluster holds a connection to the client only for this purpose.
+its work. A task that sends its items to the client notices its death at once; a task whose results
+stay on the cluster holds a connection to the client only for this purpose.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Client:
 
     Attributes:
         target: where the client listens.
-        hosts: the hosts from which tasks have reached the client, each as `_this_host` gives it.
+        hosts: the hosts from which tasks have reached the client, each as `_this_host` returns it.
             Other hosts may not reach it: then a missing answer means nothing.
     """
 
@@ -141,7 +141,7 @@ class Lifeline:
     def _keep(self) -> None:
         kept: set[socket.socket] = set()
         while not self._closed:
-            # Tasks send nothing, but close when they have ended.
+            # Tasks send nothing, but close their connections when they have ended.
             for left in self._reception.wait(None):
                 self._reception.unregister(left)
                 kept.remove(left)

@@ -31,7 +31,7 @@ class Push:
     """One attempt at one partition. Every call blocks until the driver reads: that is the demand.
 
     Attributes:
-        skip: how many items the driver has from earlier attempts; the caller drops these.
+        skip: how many items the driver has from earlier attempts; the caller drops that many.
     """
 
     __slots__ = (
@@ -93,7 +93,7 @@ class Push:
         """
         self._checksum = zlib.crc32(checksum.to_bytes(4), self._checksum)
         if self._read + 1 == self._known and self._checksum != self._expected:
-            raise self._changed(b"")  # it does not count as read, so that nothing more is sent
+            raise self._changed(b"")  # the batch does not count as read, so nothing more is sent
         self._read += 1
 
     def send(self, kind: Kind, rows: int, payload: bytes | memoryview) -> None:
@@ -114,7 +114,7 @@ class Push:
                 f"to this process: {LONGEST_FRAME:,} at once are the most. Make less of it on "
                 "Spark before (map), divide it (flat_map_iterable), or leave it there (write)"
             )
-        # That one has read ahead of what it sent by no more than a batch, so few wait here.
+        # The previous attempt has read at most one batch more than it sent, so few items wait here.
         self._held.append((kind, rows, payload))
         if self._read < self._known:
             return

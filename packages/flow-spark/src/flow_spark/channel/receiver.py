@@ -40,7 +40,7 @@ _log: Final = logging.getLogger("flow.spark")
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """The Spark job's own report about a partition; no other report is believed."""
+    """The Spark job's own report about a partition; no other report is trusted."""
 
     partition: int
     task: int
@@ -50,7 +50,7 @@ class PartitionResult:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error of a function of the flow in a task, still pickled."""
+    """An error that a function of the flow has raised in a task, still pickled."""
 
     partition: int
     task: int
@@ -69,7 +69,7 @@ class Statistics:
         batches: the number of batches that have been read.
         rows: the number of items in these batches.
         waiting: the number of bytes of batches that were read and not requested yet.
-        fenced: the number of attempts that a later one has replaced, or that came too late.
+        fenced: the number of attempts that were replaced by a later one, or came too late.
         rejected: the number of connections that could not prove that they belong to the query.
     """
 
@@ -150,9 +150,9 @@ class _Connection:
 class _Partition:
     """The state of a partition.
 
-    `task` is the attempt that may send, and `copies` are later attempts that wait for its end. For
-    the `rows` items that have come, `read` batches of the input were read, whose checksum is
-    `checksum`. When `ended` is true, nothing is missing, as far as `task` knows. `let_go` is true
+    `task` is the attempt that may send, and `copies` are later attempts that wait for its end. To
+    make the `rows` items that have come, `read` batches of the input were read, whose checksum is
+    `checksum`. When `ended` is true, `task` has reported that nothing is missing. `let_go` is true
     after the tasks have left, until the attempt that starts at the next request sends something.
     """
 
@@ -184,10 +184,10 @@ class _Outcome:
 class BatchReceiver:
     """Receives the items of the tasks of one Spark job, exactly once even when tasks are retried.
 
-    A partition's items are accepted from one attempt at a time. A later attempt shuts the earlier
-    one out and gets the number of items to skip, so the partition has to give the same items again;
-    it is detected if it gives fewer, or reads other rows, or rows in another order. The end is
-    believed only when the job itself reports the same numbers of items.
+    A partition's items are accepted from one attempt at a time. A later attempt replaces the
+    earlier one and gets the number of items to skip, so the partition has to yield the same items
+    again. If it yields fewer items, or reads other rows, or rows in another order, this is
+    detected. The end counts only when the job itself reports the same numbers of items.
 
     Where Spark speculates, a later attempt may be a copy of an attempt that is only slow, such as a
     task whose items are not read. The copy then waits until the connection of the earlier one has
@@ -318,7 +318,7 @@ class BatchReceiver:
                 self._try_close()
 
     def is_over(self) -> bool:
-        """Return whether the job has ended, or is not needed any more."""
+        """Return whether the job has ended, or is no longer needed."""
         return self._closed or self._outcome is not None
 
     def wait_until_over(self, timeout_s: float) -> bool:
@@ -412,7 +412,7 @@ class BatchReceiver:
         self._try_close()
 
     def failure(self) -> Failure | None:
-        """Return the error of a function of the flow, in an attempt that was not replaced."""
+        """Return an error raised by a function of the flow in an attempt that was not replaced."""
         for partition in tuple(self._partitions.values()):
             if partition.failure is not None:
                 return partition.failure
@@ -581,8 +581,8 @@ class BatchReceiver:
         if kind is Kind.CHANGED:
             partition.changed = _other_rows(partition)
             connection.answer(bytes([Answer.ACCEPTED]))
-            # Nor will another attempt find them. But the one before a copy may have ended well, and
-            # an input that is cut short may be whole the next time.
+            # Another attempt will not find them either. But the attempt before a copy may have
+            # ended well, and an input that was cut short may be complete the next time.
             if not self._speculation and payload != FEWER:
                 self.fail(partition.changed)
             return None

@@ -81,9 +81,10 @@ class Reception(Generic[T]):
 
     The thread that calls `wait` does all the work; any thread may call `wake`.
 
-    Strangers cannot keep a task out. Each has ten seconds to identify itself. If there are many
-    strangers, the first of them has to go when another one comes, but not within its first quarter
-    of a second. When the machine has no descriptor left, no connection is accepted for a moment.
+    Strangers (connections that have not identified themselves) cannot keep a task out. Each has ten
+    seconds to identify itself. If there are many strangers, the first of them is closed when
+    another one comes, but not within its first quarter of a second. When the machine has no
+    descriptor left, no connection is accepted for a moment.
 
     Args:
         host: the address to listen on.
@@ -91,8 +92,8 @@ class Reception(Generic[T]):
     Attributes:
         port: the port.
         target: proves that a connection belongs to the query; set it before waiting.
-        guests: the connections that have proved that and that the owner has not yet taken.
-        rejected: how many connections could not prove that.
+        guests: the connections that have proved this, and that the owner has not yet taken.
+        rejected: how many connections could not prove this.
     """
 
     __slots__ = (
@@ -319,7 +320,8 @@ def _listening(host: str) -> socket.socket:
     )[0]
     listener = socket.socket(family, kind, protocol)
     try:
-        # Before listen: accepted sockets inherit it, and the window is agreed on by then.
+        # Before listen: accepted sockets inherit this, and their window is negotiated when they
+        # connect.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER)
         listener.bind(address)
         listener.listen(_BACKLOG)

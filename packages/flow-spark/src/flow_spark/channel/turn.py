@@ -16,9 +16,9 @@ __all__ = ["Turn"]
 class Turn:
     """Lets one thread at a time read: the consumer, or another thread while the consumer is away.
 
-    The consumer comes first: when it calls `ask`, another thread that reads is woken, and gives
-    way. The two locks are only tried, never waited for, so a signal handler or a finaliser may call
-    any method.
+    The consumer comes first: when it calls `ask`, another thread that is reading is woken, and
+    stops. The two locks are only tried, never waited for, so a signal handler or a finaliser may
+    call any method.
 
     Args:
         wake: interrupts a thread that waits for something to read; any thread may call it.

@@ -6,9 +6,9 @@ sends how many items of the partition it has already (they are skipped), and fra
 with its kind, its number of items and its length. ``END``, ``FAILED`` and ``CHANGED`` are answered
 with one byte.
 
-Each frame also says how much of its input the task has read by then, with a checksum of that. The
-driver sends these values of the last frame to a retry, which sends nothing before it has found that
-its own input begins in the same way.
+Each frame also says how much of its input the task has read by then, with a checksum of this input.
+The driver sends the values of the last frame to a retry; the retry sends nothing until it has found
+that its own input begins in the same way.
 
 The end of a partition is a frame, never the end of the stream: a killed executor closes its sockets
 just as a finished one does.
@@ -75,8 +75,8 @@ LONGEST_FRAME: Final = 2**31
 """The most bytes that may follow a frame's head; a longer one is not of this protocol."""
 
 SOCKET_BUFFER: Final = 128 * 1024
-"""The size, in bytes, of the kernel's buffer for each direction: so far may a task be ahead of the
-driver."""
+"""The size, in bytes, of the kernel's buffer for each direction: a task may be that far ahead of
+the driver."""
 
 
 _REACHED_WITHIN_S: Final = 30.0
@@ -123,7 +123,7 @@ class Target:
 
 
 def sign(token: bytes, nonce: bytes, hello: bytes) -> bytes:
-    """Return the MAC that belongs behind `hello`."""
+    """Return the MAC that follows `hello`."""
     return _mac(token, nonce + hello)
 
 
@@ -143,7 +143,7 @@ def dial(target: Target, within_s: float | None = None) -> socket.socket:
         )[0]
         connection = socket.socket(family, kind, protocol)
         try:
-            # Before connect: afterwards the window has been agreed on.
+            # Before connect, which negotiates the window.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
             tune(connection)
             connection.settimeout(_REACHED_WITHIN_S if within_s is None else within_s)

@@ -20,7 +20,7 @@ def options_for(java: Java) -> str:
         java: the Java whose JVM uses it.
     """
     for archive in archives(java):
-        # A JVM crashes on one that was cut off, so its size is part of its name.
+        # A JVM crashes on an archive that was cut off, so the size is part of the name.
         if archive.stem.endswith(f"-{archive.stat().st_size}") and " " not in str(archive):
             return f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable -Xlog:all=off"
     return ""

@@ -47,7 +47,7 @@ def check_existing(spark: SparkSession) -> None:
     """Run a small job that checks the Python of an executor, and the packages in it.
 
     Raises:
-        SessionConflictError: if a flow could not run there, the text has the way out.
+        SessionConflictError: if a flow could not run there; the text says what to do.
     """
     check_release("the session given", spark.version, remote=is_connect(spark))
     wrong = differing("the session given", spark)
@@ -63,9 +63,8 @@ def check_existing(spark: SparkSession) -> None:
 def differing(what: str, spark: SparkSession) -> list[str]:
     """Run a small job that checks the packages of an executor.
 
-    By this job, a client of Spark Connect also learns whether its tasks can reach it. If no
-    executor has run it after some seconds, all slots may be in use: the log says that nothing was
-    checked.
+    The job also shows a client of Spark Connect whether tasks can reach it. If no executor has run
+    it after some seconds, all slots may be in use: the log says that nothing was checked.
 
     Args:
         what: the owner of the executors, for messages.
@@ -96,7 +95,7 @@ def differing(what: str, spark: SparkSession) -> list[str]:
         )
         return []
     except Exception as error:
-        told = isinstance(error, SparkJobError)  # without secrets, and so is its cause
+        told = isinstance(error, SparkJobError)  # neither it nor its cause has secrets
         cause = error.__cause__ if told or is_redacted(text_of(error)) else error
         raise SessionConflictError(
             f"{what} cannot run functions of this process: {error if told else short(error)}"
@@ -120,7 +119,7 @@ def check_release(what: str, version: str, *, remote: bool) -> None:
         remote: whether PySpark here is a client of Spark Connect, which may be older.
 
     Raises:
-        SessionConflictError: if the versions do not fit; the text has the way out.
+        SessionConflictError: if the versions do not fit; the text says what to do.
     """
     import pyspark
 

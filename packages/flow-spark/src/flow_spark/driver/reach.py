@@ -46,8 +46,8 @@ def check_remote(remote: str) -> str | None:
         remote: its address, ``sc://host:port/;options``.
 
     Returns:
-        The version of Spark that it runs; None if it does not answer at once, as one that is just
-        being started may, or if PySpark has to report what is wrong with the address.
+        The version of Spark that it runs; None if it does not answer at once, for example because
+        it is just being started, or if PySpark has to report what is wrong with the address.
 
     Raises:
         SessionStartError: if no such server answers there within ten seconds.
@@ -148,7 +148,7 @@ def check_master(master: str) -> None:
 
     Raises:
         SessionStartError: if nothing answers at any of the addresses, within ten seconds each; or
-            if something else than a master answers.
+            if anything but a master answers.
     """
     scheme, _, addresses = master.partition("://")
     if scheme == "sc":

@@ -93,10 +93,10 @@ def session(
     """Open a Spark session for a ``with`` block.
 
     A session that is started here is stopped here, together with its JVM, its Python workers and
-    its temporary folder, however the block ends. A session that the caller gives as `existing` is
-    only passed through. Nested blocks share one session, since a process can hold only one JVM.
+    its temporary folder, however the block ends. A session that is passed as `existing` is only
+    yielded. Nested blocks share one session, since a process can hold only one JVM.
 
-    The session's time zone is UTC, whatever the machine's is, so that the same flow gives the same
+    The session's time zone is UTC, whatever the machine's is, so that the same flow has the same
     rows everywhere: a Spark ``TIMESTAMP`` arrives as a datetime aware of UTC. Such a column refuses
     a naive datetime, which is not a point in time.
 
@@ -142,8 +142,8 @@ def session(
 
     Raises:
         NoJavaError: if there is no Java runtime for a local driver.
-        SessionStartError: if the JVM or Spark does not start; the text has what they have printed;
-            or if no Spark Connect server answers at `remote`.
+        SessionStartError: if the JVM or Spark does not start; the text contains their output; or if
+            no Spark Connect server answers at `remote`.
         SessionConflictError: if another session, with other settings, runs in this process; or if
             `existing`, or the server at `remote`, does not have what a flow needs: the right
             version of Spark, and the right Python on the executors.
@@ -268,9 +268,9 @@ class _Shared:
         self._restore_sigint: Final = restore_sigint
 
     def stop(self) -> None:
-        # A KeyboardInterrupt may have cut a conversation with the JVM on this thread in two, so we
-        # talk to the JVM from a fresh thread, which has its own connection. Reports of a task that
-        # is cut short by the end are not needed.
+        # A KeyboardInterrupt may have interrupted a call to the JVM on this thread, so we call the
+        # JVM from a new thread, which has its own connection. Reports of a task that the end cuts
+        # short are not needed.
         silent = self.jvm is not None and self.jvm.terse
         farewell = threading.Thread(
             target=_stop_quietly, args=(self.spark, silent), name="flow-spark-stop", daemon=True
@@ -442,7 +442,8 @@ def _settings(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        # How long a cancelled task may run on inside a user's function before its worker is killed.
+        # How long a cancelled task may continue inside a user's function before its worker is
+        # killed.
         "spark.python.task.killTimeout": "1s",
     }
     if _same_machine(master):
@@ -582,15 +583,15 @@ def _forget(workspace: Path) -> None:
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
-    # It leaves the files that it was sent on the module path, and a missing archive there is an
-    # error when a module is looked up that is nowhere before it.
+    # PySpark leaves the files that it was sent on the module path. If an archive there is missing,
+    # the lookup of any module that is not found before it on the path fails.
     sys.path[:] = [path for path in sys.path if not Path(path).is_relative_to(workspace)]
 
 
 def _reason(error: BaseException, printed: str) -> str:
     """Return the JVM's exception and its first cause, a line each, or else its output.
 
-    The text ends with the way out.
+    The text ends with advice.
     """
     text = str(error)
     thrown = [line.strip(": ") for line in text.splitlines() if _THROWN.match(line)]

@@ -61,7 +61,7 @@ def _locked(folder: Path) -> int | None:
         return None
     import fcntl
 
-    # It gets its name when it is locked: another process may sweep at this moment.
+    # The file gets its name only when it is locked: another process may sweep at this moment.
     unnamed = folder / f"{_OWNER}.new"
     lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     with contextlib.suppress(OSError):  # a file system without locks: no process sweeps there

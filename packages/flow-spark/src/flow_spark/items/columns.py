@@ -1,4 +1,4 @@
-"""Arrow batches made of items, in whole columns wherever that is possible."""
+"""Arrow batches made from items, in whole columns wherever that is possible."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def to_batches(
     first: int = 0,
     tell: Callable[[Exception], object] | None = None,
 ) -> Iterator[ArrowBatch]:
-    """Make Arrow batches of items.
+    """Make Arrow batches from items.
 
     Args:
         items: tuples, dicts, Rows, dataclasses or NamedTuples; or plain values if there is only one
@@ -85,7 +85,7 @@ def to_batches(
         schema: the columns.
         rows: how many items go into a batch, unless they are so large that fewer take 32 MiB.
         first: the number of the first item, for messages.
-        tell: called with an error of `items`, before any other code.
+        tell: called with an error that `items` raises, before any other code.
 
     Raises:
         SchemaMismatchError: if an item does not fit; the text names the item, and the field.
@@ -111,7 +111,7 @@ def to_batches(
 
 @final
 class Batching:
-    """Makes Arrow batches of items that come in portions; the arguments are those of `to_batches`.
+    """Makes Arrow batches from items that come in portions; for the arguments, see `to_batches`.
 
     Attributes:
         count: the number of the next item, for messages.
@@ -273,9 +273,9 @@ class _Maker:
     def plain(self, values: _Column) -> ArrowArray | None:
         """Return a column of integers, if Arrow infers integers without being asked for them.
 
-        If asked, Arrow would accept floats and cut them off. This check costs half of what it costs
-        to look at the type of each value. The result is None if the values are not integers, or
-        might be something else as well.
+        If Arrow were asked for integers, it would accept floats and truncate them. This check costs
+        half as much as looking at the type of each value. The result is None if the values are not
+        integers, or might be something else as well.
         """
         if not self._integers:
             return None
@@ -479,7 +479,7 @@ def _nanoseconds(given: object) -> str | None:
 
 
 def _is_fractional(cls: type[Any]) -> bool:
-    """Return whether `cls` is of numbers with a fraction, such as Decimal or NumPy's floats."""
+    """Return whether `cls` is a class of numbers with a fraction, like Decimal."""
     return issubclass(cls, numbers.Number) and not issubclass(cls, numbers.Integral)
 
 

@@ -88,7 +88,7 @@ def check_fit(schema: ArrowSchema, as_: TypeHint) -> None:
 
 
 def chosen(field: ArrowField, hint: TypeHint) -> TypeHint:
-    """Return what values of `field` become, of the types that `hint` leaves open.
+    """Return the type, among those that `hint` allows, that values of `field` become.
 
     The result is without Optional.
     """
@@ -209,7 +209,7 @@ def _fits(field: ArrowField, hint: TypeHint) -> bool:
 
 
 def _can_come(base: type[Any]) -> bool:  # Any: see `_KINDS`
-    """Return whether columns of some type give instances of `base`."""
+    """Return whether values of some type of column become instances of `base`."""
     if base.__module__ == "pyspark.sql.types" or hasattr(base, "__UDT__"):
         return True
     return issubclass(base, (*_LISTS, dict, collections.abc.Iterable))

@@ -26,7 +26,7 @@ _SEED: Final = 42
 def stable_hash(key: Any) -> int:  # Any: a key of any type, looked into
     """Return a hash of `key`, 31 bits.
 
-    For text, the hash does not depend on the process, as Python's does.
+    Unlike Python's own hash of text, it does not depend on the process.
 
     Equal keys have the same hash. Keys of classes that are not known here all have the same hash:
     they are handled correctly, but in one place.

@@ -1,4 +1,4 @@
-"""Kinds of Arrow's types, each of which has several types with the same values."""
+"""Kinds of Arrow's types. Each kind has several types with the same values."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def with_inner(kind: ArrowType, inner: list[ArrowField]) -> ArrowType:
 
 
 def loosened(field: ArrowField, *, missing: bool = False) -> ArrowField:
-    """Return `field` with nulls allowed where Spark has some: in fields of a missing struct.
+    """Return `field` with nulls allowed where Spark has nulls: in fields of a missing struct.
 
     Args:
         field: the field, from Spark.

@@ -1,7 +1,8 @@
-"""Values that are objects of special classes, and that Spark holds as their parts.
+"""Values that are objects of special classes, of which Spark holds only the parts.
 
 These are Variants, geometries and geographies, which have their own Arrow types, and user-defined
-types such as vectors of MLlib, which have none: those are marked in the metadata of the field.
+types such as vectors of MLlib, which have no Arrow type: a mark in the metadata of the field names
+them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Items made of Arrow batches, in whole columns wherever that is possible."""
+"""Items made from Arrow batches, in whole columns wherever that is possible."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _Column = Sequence[Any]
 
 @final
 class RowReader:
-    """Makes items of Arrow batches. It can be pickled, since executors read too.
+    """Makes items from Arrow batches. It can be pickled, since executors use it, too.
 
     Args:
         schema: the schema of the batches.
@@ -66,8 +66,8 @@ class RowReader:
             all of them.
 
     Attributes:
-        names: the columns of which an item is made.
-        read: those of them that batches have.
+        names: the columns from which an item is made.
+        read: the ones among `names` that batches have.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
@@ -172,7 +172,7 @@ class RowReader:
         return (found,)
 
     def is_like(self, other: RowReader) -> bool:
-        """Return whether `other` makes the same items of the same batches."""
+        """Return whether `other` makes the same items from the same batches."""
         marks = [list(marks_of(one._schema)) for one in (self, other)]
         return self.__reduce__() == other.__reduce__() and marks[0] == marks[1]
 
@@ -437,7 +437,7 @@ class _NoDatetimeError(Exception):
 
 
 def _moment(kind: ArrowType) -> Callable[[int], datetime.datetime]:
-    """Return a function that makes a time of microseconds since 1970."""
+    """Return a function that makes a time from microseconds since 1970."""
     zone, epoch, delta = zone_of(kind.tz or "UTC"), _EPOCH, datetime.timedelta
 
     def moment(number: int) -> datetime.datetime:

@@ -10,12 +10,12 @@ __all__ = ["UNREAD", "NotReadError"]
 
 
 class NotReadError(FlowError):
-    """A column was used that was not read, since no stage was seen to use it."""
+    """A column was used that was not read, because no stage was found to use it."""
 
 
 @final
 class _Unread:
-    """Fails whatever uses it, and prints as ``<not read>``."""
+    """Raises an error whenever it is used, and is printed as ``<not read>``."""
 
     __slots__ = ()
 

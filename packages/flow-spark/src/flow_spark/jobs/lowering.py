@@ -62,7 +62,7 @@ def split(stages: tuple[_AnyStage, ...], *, ordered: bool, ways_out: str) -> Spl
     Args:
         stages: the stages after the source, up to the next boundary.
         ordered: whether there is one partition, in the order that the user declared.
-        ways_out: the ways out for a user whose stage is refused, for the message.
+        ways_out: says, in the error's message, what the user can do if a stage is refused.
 
     Raises:
         OrderedOperatorError: if a stage depends on an order, and there is none.

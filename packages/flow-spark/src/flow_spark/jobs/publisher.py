@@ -227,7 +227,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     @override
     def cancel(self) -> None:
-        """Cancel, and wake the thread, or the subscriber that polls, if it waits for Spark."""
+        """Cancel the job. If a thread or a polling subscriber waits for Spark, wake it."""
         with self._change:
             self._cancelled = True
             self._bad = None

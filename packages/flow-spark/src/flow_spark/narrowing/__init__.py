@@ -1,4 +1,4 @@
-"""The columns and rows that stages need of what they read, found out without running them.
+"""The columns and rows that stages need, found out without running the stages.
 
-Each answer is one-sided: what is left out is certainly not needed.
+The columns and rows that are left out are certainly not needed; others may not be needed, either.
 """

@@ -1,4 +1,4 @@
-"""Conditions of Spark's SQL for what a predicate decides about a row.
+"""Conditions of Spark's SQL for the decisions of a predicate about a row.
 
 A condition may be vague: it says where a predicate *may* hold, and where it *may* raise. So it is
 true for each row that the predicate keeps or fails for, and for some others as well. Conditions are
@@ -172,7 +172,7 @@ class Conditions:
                 return _either(condition, self.of_tree(if_true), self.of_tree(if_false))
 
     def of(self, expression: Expression) -> Condition:
-        """Return where `expression` is true, for Python."""
+        """Return where `expression` is true, false and raises, as Python evaluates it."""
         try:
             return self._truth(expression)
         except _UnsaidError as error:

@@ -59,11 +59,11 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A value that Python computes of others. That may raise, and has no other effect.
+    """A value that Python computes from others. The computation may raise, but has no other effect.
 
     Attributes:
         symbol: an operator as it is written, ``bool``, ``len``, or the name of a method of `str`.
-        operands: the values that it is computed of.
+        operands: the values that it is computed from.
         size: the number of operations in it.
     """
 
@@ -90,7 +90,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The predicate continues by the truth of `condition`."""
+    """The predicate continues depending on the truth of `condition`."""
 
     condition: Expression
     if_true: Tree
@@ -427,7 +427,7 @@ def _subscript(of: Expression, index: Expression) -> Expression:
 
 
 def _called(values: list[Expression]) -> Expression:
-    """Return what a call gives, of what it has on the stack."""
+    """Return the result of a call whose function and arguments are `values`, from the stack."""
     first, second, *arguments = values
     if isinstance(first, _Method) and len(arguments) == 1:
         return _operation(first.name, second, *arguments)

@@ -182,7 +182,7 @@ def _loaded(code: CodeType, names: Mapping[str, str], indexes: Mapping[int, str]
         if step.opname in _LOADS or step.opname in _LOADS_OF_TWO:
             below, top = variables[:-1], variables[-1]
             if record in below and not step.opname.startswith("STORE"):
-                raise _used(step, record)  # it is not on top, where the next one takes a field
+                raise _used(step, record)  # it is not on top of the stack, where a field is taken
             if top == record:
                 yield _field(steps[at + 1 : at + 3], step, record, names, indexes)
         elif step.opname not in _OTHER_LOCALS:

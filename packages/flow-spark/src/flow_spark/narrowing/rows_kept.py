@@ -1,7 +1,7 @@
 """The rows that filters may keep or fail for, as a condition for Spark.
 
-The others are rows that a filter certainly drops. The filters run over what is left, so that
-results stay the same.
+All other rows are certainly dropped by a filter. The filters still run over the rows that are left,
+so that results stay the same.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def rows_kept(
 def _predicate_of(template: Template) -> int | None:
     """Return the position of the argument that says whether an item passes.
 
-    -1 if all items pass and nothing is done with them; None if it does anything else.
+    The result is -1 if all items pass and nothing is done with them; None if the stage does
+    anything else.
     """
     if template.state or template.on_start or template.on_close:
         return None

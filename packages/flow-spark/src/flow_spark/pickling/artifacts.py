@@ -16,12 +16,12 @@ _TAGS: Final = "spark.job.tags"
 
 
 def find_modules_of_session() -> None:
-    """Let this worker find what ``addArtifacts`` has sent.
+    """Let this worker import the modules that ``addArtifacts`` has sent.
 
-    In a stream, a worker does not find that (Spark 4.3.0).
+    The worker of a streaming query does not find them by itself (Spark 4.3.0): it looks in the
+    folder that contains the folders of all sessions, instead of in the folder of its session.
 
-    Such a worker has the folder of all sessions instead of its session's, and other sessions use
-    the worker again.
+    Spark may use the same worker for other sessions later; see `find_modules_in`.
     """
     from pyspark import SparkFiles, TaskContext
 
@@ -34,7 +34,7 @@ def find_modules_of_session() -> None:
 
 
 def find_modules_in(folder: Path) -> None:
-    """Import modules from `folder`, and forget those from folders of other sessions beside it.
+    """Import modules from `folder`, and forget those from the folders of other sessions.
 
     Args:
         folder: the folder with the artifacts of a session.

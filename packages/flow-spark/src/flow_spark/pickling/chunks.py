@@ -20,7 +20,7 @@ _FIRST_ROWS: Final = 64
 _MOST_ROWS: Final = 2048
 _MOST_OBJECTS: Final = 200
 """The most objects of a batch that Python's garbage collector has to look at. While an item is
-taken apart or put together, it has two more of them: so there are fewer than the 700 new objects
+encoded or decoded, it takes two more of these objects: so a batch stays below the 700 new objects
 after which the collector runs."""
 _MOST_AT_ONCE: Final = 64
 _PATIENCE_S: Final = 0.05
@@ -37,12 +37,12 @@ class Chunk(NamedTuple):
 def chunks(
     items: Iterator[Any], sender: Sender, tell: Callable[[Exception], object] | None = None
 ) -> Iterator[Chunk]:
-    """Encode `items`, in order. Items before one that fails are given before the error.
+    """Encode `items`, in order. Items before one that fails are yielded before the error.
 
     Args:
         items: items of any type that can be pickled.
         sender: pickles the items.
-        tell: called with an error of `items`, before any other code.
+        tell: called with an error that `items` raises, before any other code.
 
     Raises:
         NotPicklableError: if an item cannot be pickled.

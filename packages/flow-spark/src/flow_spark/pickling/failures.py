@@ -1,4 +1,4 @@
-"""Exceptions that go from a task to the driver, and are raised there as what they are."""
+"""Exceptions that a task sends to the driver, which raises them with their own classes."""
 
 from __future__ import annotations
 

@@ -79,9 +79,9 @@ def loads_here(pickled: bytes) -> Any:  # Any: the type of what was pickled
 class _WithBroadcasts(bytes):
     """A pickle that refers to broadcast variables of Spark.
 
-    With a task, Spark sends the variables that it meets while it pickles the task, in the same
-    thread. The bytes here were pickled earlier, perhaps in another thread; so this makes Spark meet
-    the variables again.
+    With a task, Spark sends the broadcast variables that are pickled while it pickles the task, in
+    the same thread. The bytes here were pickled earlier, perhaps in another thread; so pickling
+    this object pickles the variables again.
     """
 
     broadcasts: tuple[Any, ...]  # Any: PySpark's Broadcast
@@ -91,7 +91,7 @@ class _WithBroadcasts(bytes):
 
 
 def _without(pickled: bytes, _: object) -> bytes:
-    """Return `pickled`, which has come to a worker with its broadcast variables."""
+    """Return `pickled`, which was sent to a worker together with its broadcast variables."""
     return pickled
 
 
@@ -183,7 +183,7 @@ def class_of_one_run(obj: object) -> type | None:
 
     A task calls this.
 
-    Such classes have come by value, and have their id only in one run of the program.
+    Such classes were sent by value, and keep their id only in one run of the program.
 
     Args:
         obj: an object that cannot be pickled plainly here.

@@ -46,7 +46,7 @@ def frame_on_spark(
 def frame_for_now(
     source: SparkSource[Any], flow: Flow[Any], schema: object, name: str
 ) -> Generator[DataFrame, None, None]:
-    """Do as `frame_on_spark`, for a ``with`` block, which ends by removing data sent to Spark."""
+    """Do the same as `frame_on_spark` for a ``with`` block, then remove data sent to Spark."""
     origin, parts = source.lowered(stages_of(flow), stays=True)
     with origin.opened(Stop()) as opened:
         if opened is None:

@@ -68,7 +68,7 @@ def write(
         OrderedOperatorError: when applied, as with `to_dataframe`.
         SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
         SpoolError: when applied, as with `to_dataframe`.
-        SparkJobError: when applied, if Spark's job fails; the text has the way out, if one is
+        SparkJobError: when applied, if Spark's job fails; the text says what to do, if that is
             known.
     """
     destination = Destination(format, path, mode, partition_by, options)

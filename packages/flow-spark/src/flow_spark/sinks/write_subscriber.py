@@ -52,9 +52,9 @@ class WriteSubscriber(CoreSubscriber[Any]):
 
     Attributes:
         done: gets the number of items as its result when all are written. It fails with the
-            publisher's error, or with one that happens while the items are converted, spooled or
-            written; with CancelledError after `cancel`. The future itself cannot be cancelled: call
-            `cancel`.
+            publisher's error, or with an error that occurs while the items are converted, spooled
+            or written; after `cancel`, it fails with CancelledError. The future itself cannot be
+            cancelled: call `cancel`.
 
     Args:
         session: the session.
@@ -65,8 +65,8 @@ class WriteSubscriber(CoreSubscriber[Any]):
         partition_by: as in `write`.
         options: as in `write`.
         spool: as in `write`.
-        prefetch: how many items may be on their way, and so in memory. Besides them, up to as many
-            again, but at most 10,000, are held as columns until they are written to the spool.
+        prefetch: how many items may be on their way, and so in memory. In addition, up to the same
+            number, but at most 10,000, are held as columns until they are written to the spool.
 
     Raises:
         ValueError: if `mode` is unknown, or `prefetch` less than 1.

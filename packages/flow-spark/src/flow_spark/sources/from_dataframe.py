@@ -55,11 +55,12 @@ def from_dataframe(
     Every row arrives once, even if executors are lost: a retried task reads its partition again,
     and leaves out as many items as have arrived. So the functions of the stages have to be
     deterministic, and so do the rows. Blocks of a shuffle (``repartition``, ``groupBy``, ``join``
-    …) arrive in any order, so rows behind one are sorted in each partition by a hash of their
-    values, which takes time and gives none before all are there; the order of ``df.sort(...)`` or
-    ``df.sortWithinPartitions(...)`` is kept, and has to be complete: no two rows may be equal in
-    it. A retry that finds other rows (random ones, or a JDBC source without an order) notices it by
-    a checksum, and the flow fails with a `PartitionChangedError`. To avoid that, keep the rows by
+    …) arrive in any order, so rows that come from a shuffle are sorted in each partition by a hash
+    of their values, which takes time and sends no row before all rows of the partition are there;
+    the order of ``df.sort(...)`` or ``df.sortWithinPartitions(...)`` is kept, and has to be
+    complete: no two rows may be equal in it. A retry that finds other rows (random ones, or a JDBC
+    source without an order) is detected by a checksum, and the flow fails with a
+    `PartitionChangedError`. To avoid that, keep the rows by
     ``df.persist(StorageLevel.DISK_ONLY_2)``, ``df.checkpoint()`` or files.
 
     Args:
@@ -71,9 +72,9 @@ def from_dataframe(
             value, and an error if there are several columns.
         ordered: whether the order of `df` matters. It is then read as one partition, by one task,
             and operators that depend on the order (scan, skip, pairwise …) are allowed.
-        verify_schema: whether columns have to be of the types of the fields of `as_`. A float takes
-            integers, too, and gets floats; an Enum takes its values. False makes records of any
-            columns.
+        verify_schema: whether columns have to be of the types of the fields of `as_`. A float field
+            takes integers, too, which become floats; an Enum field takes the values of the Enum.
+            With False, records are made from any columns.
         narrow: whether columns that no stage can read are left out: Spark does not read them, and
             their values are neither converted nor checked for nulls. What the functions of the
             stages can read is found in their byte code, without calling them. It is certain for

@@ -63,16 +63,16 @@ def from_stream(
 
     Each subscriber starts a query. The stages that follow run where the rows are. Spark commits a
     micro-batch when the subscriber has taken all of its items, and plans the next one only then. If
-    the process ends before that, Spark gives the same micro-batch again after a restart from the
+    the process ends before that, Spark runs the same micro-batch again after a restart from the
     checkpoint: nothing is lost, and with `for_each_batch_once` it is not handled twice. One query
     for many subscribers: ``.publish()`` of flow-multicast.
 
     An item that was taken may not have been handled yet. Operators that buffer take items before
-    those behind them request them: ``observe_on`` and ``publish`` as many as their `prefetch`, a
-    `WriteSubscriber` all of them, until the end. Spark may have committed these, and a crash then
-    loses them. If no item may be lost, handle items in front of such a boundary, by
-    `for_each_batch_once`, `for_each_batch` or `write_each`: their micro-batches are committed when
-    the work is done.
+    their downstream requests these: ``observe_on`` and ``publish`` take as many as their
+    `prefetch`, and a `WriteSubscriber` takes all of them, until the end. Spark may have committed
+    these, and a crash then loses them. If no item may be lost, handle items in front of such a
+    boundary, by `for_each_batch_once`, `for_each_batch` or `write_each`: their micro-batches are
+    committed when the work is done.
 
     >>> rows = spark.readStream.format("rate").load()  # doctest: +SKIP
     >>> for item in from_stream(rows, checkpoint="state/rate"):  # doctest: +SKIP
@@ -86,9 +86,10 @@ def from_stream(
             `name`, a flow is identified by the names of its stages on Spark and by the sources of
             `df`; the functions in them may change between two runs.
         trigger: how long between the starts of micro-batches, in seconds; ``"available-now"`` takes
-            what there is, and completes; None takes the next as soon as the last one is consumed.
-        name: the name of the query, in Spark's tools. A checkpoint is not given to a flow of
-            another name; one of the same name is trusted, so that its stages and sources may
+            the data that is there, and completes; None starts the next micro-batch as soon as the
+            last one is consumed.
+        name: the name of the query, in Spark's tools. A flow with another name cannot use the
+            checkpoint; a flow with the same name is trusted, so that its stages and sources may
             change.
         output_mode: for a DataFrame that aggregates: which of its rows a micro-batch has.
         verify_schema: see `from_dataframe`.
@@ -96,15 +97,13 @@ def from_stream(
             to the stages. The query itself stays as it is, so that functions may change between two
             runs.
 
-    Returns:
-        A flow. Demand: nothing starts before the first request, and while nothing is requested the
-        tasks block. A subscriber that has taken all items of a micro-batch has consumed it; at most
-        one more is begun before the next request, since only then it is known whether there is
+    Returns: A flow. Demand: nothing starts before the first request, and while nothing is requested
+        the tasks block. A subscriber that has taken all items of a micro-batch has consumed it; at
+        most one more micro-batch is begun before the next request, to find out whether there is
         another item. Thread: as `from_dataframe`. Cancelling stops the query, and the micro-batch
-        at hand is not committed. Errors: an error of a function of the stages, itself; otherwise
-            Spark's
-        error for the query, or for a checkpoint that belongs to another flow. Fusion: absorbs
-        stages; SYNC towards executors.
+        at hand is not committed. Errors: an error raised by a function of the stages, unwrapped;
+        otherwise Spark's error for the query, or for a checkpoint that belongs to another flow.
+        Fusion: absorbs stages; SYNC towards executors.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.

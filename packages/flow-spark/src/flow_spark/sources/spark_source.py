@@ -92,13 +92,13 @@ class SparkSource(AbsorbingSource[T]):
         return plan_of(lowered_all(opened, Program[Any, Any](parts.remote), None)).strip()
 
     def lowered(self, stages: tuple[Stage[Any, Any], ...], *, stays: bool) -> tuple[Origin, Split]:
-        """Return the rows and what runs where, with the shuffles that join the items of a key.
+        """Return the rows, with the shuffles that join the items of a key, and what runs where.
 
         Args:
             stages: the stages that follow.
             stays: whether the result stays on the cluster. If not, it is shuffled only where
-                partitions have nothing to give before their end anyway: otherwise this process
-                would wait for all of them.
+                partitions send nothing before their end anyway: otherwise this process would wait
+                for all of them.
 
         Raises:
             NotPicklableError: if the stages before a shuffle cannot be sent to the cluster.
@@ -143,7 +143,7 @@ class SparkSource(AbsorbingSource[T]):
 
 
 def _is_direct(origin: Origin, parts: Split) -> bool:
-    """Return whether Spark gives the results of the stages by itself."""
+    """Return whether Spark computes the results of the stages by itself."""
     program = Program[Any, Any](parts.remote)
     return isinstance(origin, FrameOrigin) and origin.direct(program) is not None
 

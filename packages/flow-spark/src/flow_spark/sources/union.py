@@ -15,8 +15,8 @@ T = TypeVar("T")
 def union(*flows: Flow[T]) -> Flow[T]:
     """The items of several flows on Spark, as one flow on Spark, in no order.
 
-    The stages of each run where its rows are, and so do those that follow, in one job; Catalyst
-    unites DataFrames that are read alike.
+    The stages of each flow run where its rows are, and so do the stages that follow `union`, in one
+    job; Catalyst unites DataFrames that are read alike.
 
     >>> everything = union(from_dataframe(old), from_dataframe(new))  # doctest: +SKIP
     >>> everything.distinct().count().single()  # doctest: +SKIP

@@ -24,8 +24,8 @@ def batch_writer(
 ) -> BatchSink:
     """A sink for `write_each` that writes files, each micro-batch exactly once.
 
-    Each micro-batch has its own folder, ``path/batch_id=N``, which is overwritten if Spark gives
-    the micro-batch again. Spark reads `path` as one table, with a column ``batch_id``.
+    Each micro-batch has its own folder, ``path/batch_id=N``, which is overwritten if Spark runs the
+    micro-batch again. Spark reads `path` as one table, with a column ``batch_id``.
 
     Args:
         format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other format of Spark.

@@ -36,12 +36,11 @@ def for_each_batch(
     >>> rows = from_stream(df, checkpoint="state/rows")  # doctest: +SKIP
     >>> rows.spark.for_each_batch(save).subscribe()  # doctest: +SKIP
 
-    Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
-    flow with a `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got
-    it.
+    Use it on a flow of `from_stream` that is followed only by stages. The result is a flow with a
+    `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got it.
 
     Demand: exact; the action is called for a micro-batch when that is requested. Fusion: none.
-    Errors: an error of the action fails the flow, and the micro-batch is not committed.
+    Errors: an error raised by the action fails the flow, and the micro-batch is not committed.
 
     Args:
         action: called with the number of the micro-batch and its items, which are read, in bounded
@@ -70,11 +69,11 @@ def for_each_batch_once(
     """Handle each micro-batch of a stream exactly once, even if there are crashes in between.
 
     The store saves the last number in one transaction with the effects of the action. By that
-    number it recognises a micro-batch that Spark gives again after a crash, and does not call the
-    action for it.
+    number, the store recognises a micro-batch that Spark runs again after a crash; the action is
+    not called for it.
 
     A checkpoint and a store belong together. When one of them is restored from a backup, Spark may
-    give other rows under a number that the store knows: the flow fails with
+    send other rows under a number that the store knows: the flow fails with
     `CheckpointConflictError`, and nothing is done. This check costs a few small jobs of Spark for
     each micro-batch, which read the checkpoint.
 
@@ -92,8 +91,8 @@ def for_each_batch_once(
             those of a query, which is identified by its checkpoint: without a checkpoint, each run
             would be a new query, and do everything again.
         action: called with the number, the items as in `for_each_batch`, and the object that the
-            store gives to work with, such as a database connection. Effects of the action elsewhere
-            are not part of the transaction.
+            store provides to work with, such as a database connection. Effects of the action
+            elsewhere are not part of the transaction.
         subscriber: distinguishes several users of one store.
 
     Raises:

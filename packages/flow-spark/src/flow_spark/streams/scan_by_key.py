@@ -48,24 +48,25 @@ def scan_by_key(
 ) -> Operator[T, Flow[tuple[K, S]]]:
     """Accumulate the items of each key of a stream, on the cluster, over all micro-batches.
 
-    Each item gives its key with the new state, like ``group_by(key)`` and ``scan``. Spark keeps the
-    states in its checkpoint: after a restart they continue.
+    For each item, the flow sends its key with the new state, like ``group_by(key)`` and ``scan``.
+    Spark keeps the states in its checkpoint: after a restart they continue.
 
     >>> rows = from_stream(trips, as_=Trip, checkpoint="state/totals")  # doctest: +SKIP
     >>> totals = rows.spark.scan_by_key(  # doctest: +SKIP
     ...     lambda trip: trip.origin, lambda total, trip: total + trip.minutes, 0
     ... )
 
-    Items of one key come in the order of their micro-batches. Within a micro-batch Spark promises
-    no order, unless `order_by` gives one: then the items are sorted, in memory.
+    Items of one key come in the order of their micro-batches. Within a micro-batch, Spark promises
+    no order; with `order_by`, the items are sorted, in memory.
 
-    Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
-    flow of the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key`
-    cannot follow another.
+    Use it on a flow of `from_stream` that is followed only by stages. The result is a flow of the
+    same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key` cannot
+    follow another.
 
     Demand, thread and fusion are those of `from_stream`.
-    Errors: an error of one of these functions, or of a stage before `scan_by_key`, ends the query,
-    and the query's error has its text; an error of a stage that follows arrives as itself.
+    Errors: an error raised by one of these functions, or by a stage before `scan_by_key`, ends the
+    query, and the query's error has its text; an error raised by a stage that follows arrives
+    unwrapped.
 
     Args:
         key: returns the key of an item; hashable. Equal keys belong together. Keys of plain types,

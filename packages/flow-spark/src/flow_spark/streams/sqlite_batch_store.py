@@ -54,7 +54,7 @@ class SqliteBatchStore(BatchStore[sqlite3.Connection]):
     def begin(
         self, subscriber: str, query_id: str, batch_id: int, digest: str
     ) -> Generator[sqlite3.Connection | None, None, None]:
-        """Give the connection to a ``with`` block, with a transaction begun."""
+        """Yield the connection to a ``with`` block, within a transaction."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:

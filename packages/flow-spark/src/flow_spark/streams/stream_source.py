@@ -55,13 +55,13 @@ def stream_source(
     """A flow of this process as a streaming DataFrame.
 
     When a query of the DataFrame starts, the flow is subscribed to, and its items are put into a
-    spool on disk, in segments that survive a crash. Micro-batches are made of whole segments;
+    spool on disk, in segments that survive a crash. A micro-batch consists of whole segments;
     segments of committed micro-batches are removed. If the query is slower than the flow, the spool
     fills up to its window, and nothing more is requested.
 
     After a restart, with the same spool and checkpoint, the query continues where it was, without
     loss and without duplicates. The flow is subscribed to again. If `flow` is a flow, it has to
-    give the same items again: as many as the spool has had already are skipped. If `flow` is a
+    send the same items again: those that the spool has already had are skipped. If `flow` is a
     function, it is called with that number, and returns the flow of the items that follow:
 
     >>> lines = stream_source(  # doctest: +SKIP
@@ -76,12 +76,14 @@ def stream_source(
             only this user can look into it, and belongs to one flow and one query.
         schema: the columns, as for `to_dataframe`. None for the annotated return type of the last
             mapper of `flow`.
-        segment_rows: the most items in a segment. As many items again are in memory, on their way.
+        segment_rows: the most items in a segment. As many further items may be in memory, on their
+            way to the spool.
         flush: how long, in seconds, until a segment that is not full is closed, if Spark waits for
             it.
         batch_segments: the most segments in a micro-batch.
-        window: how many segments wait on disk for a micro-batch; those of the current micro-batch
-            come on top. At least as many as in two micro-batches; None for that number.
+        window: how many segments wait on disk for a micro-batch; the segments of the current
+            micro-batch are not counted. At least as many as in two micro-batches; None for that
+            number.
         tasks: how many tasks read a micro-batch; None for as many as there are cores, or 8.
 
     Returns:
@@ -228,7 +230,7 @@ class _Feeder:
         """
         deadline = time.monotonic() + _HANDOVER_S
         while self._thread.is_alive() and self._read():
-            if time.monotonic() < deadline:  # a query that was stopped takes a moment to let go
+            if time.monotonic() < deadline:  # a query that was stopped needs a moment to end
                 time.sleep(_LOOK_EVERY_S)
                 continue
             raise SpoolError(
@@ -245,7 +247,7 @@ class _Feeder:
         try:
             while not self._over.is_set() and self._session_lives():
                 if not self._segments.folder.exists():
-                    return  # it is not needed any more
+                    return  # it is no longer needed
                 outcome = self._segments.outcome()
                 if outcome is None:
                     if self._read():

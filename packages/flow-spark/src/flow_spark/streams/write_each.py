@@ -40,7 +40,7 @@ _DONE: Final = pa.schema([("batch_id", pa.int64()), ("items", pa.int64())])
 
 
 def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[MicroBatch]]:
-    """Give each micro-batch of a stream to several sinks on the cluster, by one query.
+    """Pass each micro-batch of a stream to several sinks on the cluster, in one query.
 
     The stages before `write_each` run once: their results are kept on the executors while the sinks
     take them, one after the other, and the next micro-batch begins when all sinks have taken this
@@ -57,14 +57,13 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
     sinks. `batch_writer` overwrites what it wrote the first time; other sinks should do the same.
     With ``.publish()`` of flow-multicast behind `write_each`, ``connect()`` starts the query.
 
-    Use it on a flow of `from_stream`, behind which there is nothing but stages. The result is a
-    flow with a `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got
-    it.
+    Use it on a flow of `from_stream` that is followed only by stages. The result is a flow with a
+    `MicroBatch` for each micro-batch, which Spark commits when the subscriber has got it.
 
     Demand: exact; sinks get a micro-batch when it is requested. Thread: as with `from_stream`.
     Fusion: none.
-    Errors: an error of a sink ends the query; its text names the sink, and the micro-batch is not
-    committed.
+    Errors: an error raised by a sink ends the query; its text names the sink, and the micro-batch
+    is not committed.
 
     Args:
         sinks: called with the rows of a micro-batch as a DataFrame, and its number. They run in
@@ -135,7 +134,7 @@ class _EachSink(Runs):
 @final
 @dataclass(frozen=True, slots=True)
 class _GivenToSinks:
-    """Gives a micro-batch to all sinks, and makes of it the row for the subscriber.
+    """Passes a micro-batch to all sinks, and then returns the row for the subscriber.
 
     Attributes:
         sinks: the sinks; pickled if this runs in another process.
@@ -144,7 +143,7 @@ class _GivenToSinks:
     sinks: bytes | tuple[BatchSink, ...]
 
     def __call__(self, df: DataFrame, batch_id: int) -> DataFrame:
-        """Give the micro-batch to all sinks."""
+        """Pass the micro-batch to all sinks."""
         kept = df.persist()
         try:
             count = self._give(kept, batch_id)

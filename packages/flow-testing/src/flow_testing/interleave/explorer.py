@@ -177,7 +177,7 @@ def _session(
     check_supported()
     names = _modules(modules)
     files = frozenset(file for name in names for file in files_of(name))
-    # The kit is the instrument, not the subject: its own steps are taken as one.
+    # The kit itself is not under test: its own steps count as one.
     kit = Path(testing.__file__).parent
     scheduler = Scheduler(max_steps, stuck_s)
     entries = {str(kit / file): functions for file, functions in KIT.items()}
@@ -191,7 +191,8 @@ def _session(
     ]
     patched = [module for module in patched if f"{testing.__name__}.interleave" not in str(module)]
     collects = gc.isenabled()
-    # A finaliser runs at the step at which the collector comes: it would be another step each time.
+    # A finaliser runs at the step at which the collector comes: that step would differ from run to
+    # run.
     gc.disable()
     try:
         with cooperative(scheduler, patched):
@@ -221,7 +222,7 @@ def search(
     timeout_s: float = TIMEOUT_S,
     stuck_s: float = _STUCK_S,
 ) -> Report:
-    """As `explore`, but a failure is put into the report and not raised."""
+    """As `explore`, but put a failure into the report instead of raising it."""
     began = time.perf_counter()
     failed: Run | None = None
     schedules = steps = 0
@@ -337,7 +338,7 @@ def explore_all(
     expect: Collection[Hashable] | None = None,
     timeout_s: float = _ALL_TIMEOUT_S,
 ) -> Report:
-    """Do as `explore`, for a scenario that is small enough to leave no schedule out.
+    """Do the same as `explore`, for a scenario so small that all schedules can be run.
 
     With more than two preemptions (see `bound`), the time may not be enough for all schedules.
 

@@ -556,7 +556,7 @@ def cooperative(scheduler: Scheduler, modules: Iterable[ModuleType]) -> Generato
     global _scheduler
     if _scheduler is not None:
         raise RuntimeError("an exploration runs already; they cannot be nested")
-    # If they were first imported during a run, they would make their locks there.
+    # If these modules were first imported during a run, they would make their locks there.
     for name in _STDLIB:
         import_module(name)
 

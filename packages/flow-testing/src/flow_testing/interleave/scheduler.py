@@ -78,7 +78,7 @@ def _is_container(operand: tuple[str, ...]) -> bool:
     for name in operand[1:]:
         field = getattr(type(value), name, None)
         if not isinstance(field, MemberDescriptorType):
-            return True  # not known: to get it could run code
+            return True  # not known: getting it could run code
         try:
             value = field.__get__(value)
         except AttributeError:
@@ -570,7 +570,7 @@ class Scheduler:
         if self.aborting:
             raise _Abandon
         if task is None:
-            # The body or the check: no other thread runs, so that none can wake it.
+            # The body or the check: no other thread runs, so no thread can wake it.
             if timeout_s is not None:
                 self.clock += timeout_s
                 return False

@@ -34,7 +34,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
     >>> TestPlusOne().test_spec103_signals_never_overlap()
 
     Attributes:
-        passes_errors: whether the operator fails with its upstream's error itself.
+        passes_errors: whether the operator fails with the same error object as its upstream.
         goes_on: whether the operator continues without subscribers, so that no cancel reaches its
             upstream.
     """
@@ -49,7 +49,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
         raise NotImplementedError(f"{type(self).__name__} must have apply(flow)")
 
     def upstream(self, count: int) -> Flow[int]:
-        """Return a flow of ints, of which the operator makes `count` items.
+        """Return a flow of ints from which the operator makes `count` items.
 
         By default, it is a flow of `count` ints.
         """
@@ -72,7 +72,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
         upstream = TestPublisher[int]()
         subscriber = self._start(self.apply(Flow(upstream)), 1)
         if not upstream.subscribed:
-            return  # it has not subscribed to its upstream, like take(0)
+            return  # like take(0), it has not subscribed to its upstream
         second = upstream.subscribe_again()
         self.eventually(
             lambda: second.cancelled, lambda: "the second subscription was not cancelled"

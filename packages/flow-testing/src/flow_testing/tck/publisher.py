@@ -55,8 +55,8 @@ class PublisherVerification(Verification, Generic[T]):
         conditional: whether the publisher calls ``try_on_next`` of conditional subscribers; None if
             not known.
         fusable: the fusion modes that the publisher grants, with THREAD_BOUNDARY if it also grants
-            them across threads; None if not known. In any case, the modes that it grants have to
-            keep the rules.
+            them across threads; None if not known. In any case, it has to keep the rules in the
+            modes that it grants.
         failure: the error object with which the failed publisher fails; None if not known.
     """
 
@@ -855,7 +855,7 @@ class PublisherVerification(Verification, Generic[T]):
         return subscriber
 
     def _is_gone(self, gone: weakref.ref[TestSubscriber[T]], *kept: object) -> None:
-        """Check that the subscriber does not live any more, though `kept` still does."""
+        """Check that the subscriber was released, though `kept` still refers to the rest."""
 
         def is_gone() -> bool:
             if not self.refcounted:

@@ -79,8 +79,8 @@ class OperatorRecipe:
         name: the name of the operator's record; for a second recipe, followed by a blank and a
             suffix.
         apply: puts the operator behind a flow of ints. If `upstream` is not given, the operator
-            makes one item of each.
-        upstream: returns the ints of which the operator makes a given number of items.
+            makes one item from each int.
+        upstream: returns the ints from which the operator makes a given number of items.
         hidden: whether to test the operator also behind a source that is not an iterator.
         hidden_fusable: the fusion that the operator grants behind that source, if it is not the one
             in `facts`.
@@ -387,12 +387,13 @@ _FAR: Final = 1_200
 @final
 @dataclass(frozen=True)
 class _Fit:
-    """Ints of which a case makes any number of items, within limits."""
+    """Ints from which a case makes any number of items, within limits."""
 
     start: int
     step: int
     lengths: Mapping[int, int]
-    """The fewest ints of which each number of items is made, as far as they were counted."""
+    """The smallest number of ints from which each number of items is made, as far as these were
+    counted."""
     period: int
     """The number of further ints that make one more item; 0 if none do."""
 
@@ -401,7 +402,7 @@ class _Fit:
         return UNBOUNDED if self.period else max(self.lengths)
 
     def ints(self, count: int) -> Iterable[int]:
-        """Return the ints of which the case makes `count` items."""
+        """Return the ints from which the case makes `count` items."""
         known = max(self.lengths)
         length = self.lengths.get(count, self.lengths[known] + (count - known) * self.period)
         if self.step:
@@ -409,7 +410,7 @@ class _Fit:
         return [self.start] * length
 
     def worth(self) -> tuple[bool, int, int]:
-        """Return how well these ints serve: one item of each, many items, few ints at least."""
+        """Return how well these ints serve: one item from each, many items, few ints at least."""
         return self.period == 1, self.most, -min(self.lengths)
 
 
@@ -615,7 +616,7 @@ class OperatorsVerification(_ByRecipe, OperatorVerification[Any]):
     """
 
     recipes: ClassVar[Iterable[OperatorRecipe]] = ()
-    chain: int = 2_000  # for each of many: a growing stack shows after a few
+    chain: int = 2_000  # a small number, as there are many recipes
     refcounted: bool = True
     _operator: OperatorRecipe
     _hides: bool = False
@@ -689,7 +690,7 @@ class SourcesVerification(_ByRecipe, PublisherVerification[Any]):
     """The rules of `PublisherVerification`, checked for each of `recipes`."""
 
     recipes: ClassVar[Iterable[SourceRecipe]] = ()
-    chain: int = 2_000  # for each of many: a growing stack shows after a few
+    chain: int = 2_000  # a small number, as there are many recipes
     refcounted: bool = True
     failure: BaseException | None = LookupError("the source's error")
     _source: SourceRecipe

@@ -148,7 +148,7 @@ class SubscriberVerification(Verification, Generic[T]):
 
     @rule()
     def test_spec207_calls_its_subscription_serially(self) -> None:
-        """§2.7: calls of ``request`` and ``cancel`` do not overlap, whichever threads call."""
+        """§2.7: calls of ``request`` and ``cancel`` do not overlap, whichever threads make them."""
         subscriber = self.create_subscriber()
         link = self._requested(subscriber, Link(slow_s=0.01))
         for n in range(min(link.demand, 20)):
