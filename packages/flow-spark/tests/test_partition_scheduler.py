@@ -239,14 +239,16 @@ def test_the_next_wave_starts_when_few_tasks_wait_for_a_slot(run: Callable[..., 
 def test_waves_of_which_no_task_has_come_are_followed_by_none(
     run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waving, "_AHEAD_S", 0.0)  # as small as may be
-    monkeypatch.setattr(waving, "_AHEAD_OF_ALL", 0.0)
+    now = [0.0]
+    monkeypatch.setattr(waving, "time", SimpleNamespace(monotonic=lambda: now[0]))
     made = run(100, 2, first=0)
     made.receiver.asked = 2
     wave, end = made.cluster.next()
+    now[0] = 10.0
     made.receiver.known.update(wave[:2])
     following, _ = made.cluster.next()
-    assert len(following) == 2
+    assert len(following) == 8
+    made.receiver.known.update(following[:6])
     looks(made)
     assert made.cluster.told.empty(), "four wait now, two of each wave"
 
@@ -287,41 +289,35 @@ def test_no_wave_starts_without_a_request_or_while_much_waits_here(
     assert made.starts()[0].start == 5
 
 
-def test_a_wave_is_as_large_as_what_the_cluster_does_in_a_second(
-    run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("slots", "times", "expected"),
+    [
+        (2, (0.1, 0.1, 0.5, 1.0), [4, 16, 64, 128, 256]),
+        (10, (3_200.0, 10.0), [20, 40, 80]),
+    ],
+    ids=["short tasks", "long tasks"],
+)
+def test_a_wave_is_what_the_cluster_does_in_a_second_or_twice_the_last_one(
+    run: Callable[..., Run],
+    monkeypatch: pytest.MonkeyPatch,
+    slots: int,
+    times: tuple[float, ...],
+    expected: list[int],
 ) -> None:
-    """Or in a part of the time that the job runs already; it grows to four times the last one."""
+    """It grows to four times the last one at most, as the rate of few tasks says little."""
     now = [0.0]
     monkeypatch.setattr(waving, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    made = run(10_000, 2, first=0)
+    made = run(10_000, slots, first=0)
     made.receiver.asked = 2
     sizes: list[int] = []
-    for took in (0.1, 0.1, 1.0, 4.0):
+    for took in times:
         wave, _ = made.cluster.next()
         sizes.append(len(wave))
         now[0] += took
         made.receiver.known.update(wave)
     sizes.append(len(made.cluster.next()[0]))
 
-    assert sizes == [4, 16, 64, 64, 16]
-
-
-def test_a_wave_of_a_long_job_is_as_large_as_what_the_cluster_does_in_a_part_of_its_time(
-    run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr(waving, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    made = run(10_000, 10, first=0)
-    made.receiver.asked = 2
-    first, _ = made.cluster.next()
-    now[0] = 3_200.0
-    made.receiver.known.update(first)
-    waves = [made.cluster.next()[0] for _ in range(2)]
-    now[0] = 3_210.0
-    made.receiver.known.update(range(40))
-    waves.append(made.cluster.next()[0])
-
-    assert [len(wave) for wave in (first, *waves)] == [20, 10, 10, 40]
+    assert sizes == expected
 
 
 def test_an_error_ends_the_other_waves_and_is_raised_when_they_have_ended(

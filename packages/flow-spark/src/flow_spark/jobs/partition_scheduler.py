@@ -30,12 +30,7 @@ _SOON_S: Final = 0.2
 """The time that the first items may take before other tasks start as well, in seconds."""
 
 _AHEAD_S: Final = 1.0
-"""For how long a wave should keep the cluster busy, in seconds, or for longer if the job has run
-long already."""
-
-_AHEAD_OF_ALL: Final = 1 / 32
-"""The same, as a part of the time that the job has run; so a long job does not have too many
-waves."""
+"""For how long a wave should keep the cluster busy, in seconds, if not twice the last is more."""
 
 _LOW: Final = 1024 * 1024
 """The most bytes that may wait here when the next wave starts."""
@@ -85,7 +80,6 @@ class PartitionScheduler:
     """
 
     __slots__ = (
-        "_begin",
         "_branches",
         "_cancel",
         "_ended",
@@ -130,7 +124,7 @@ class PartitionScheduler:
         self._running = 0
         self._left = 0
         self._may_leave: bool | None = None
-        self._begin = self._since = time.monotonic()
+        self._since = time.monotonic()
         self._ended: Final[SimpleQueue[tuple[range, int, _Rows | BaseException]]] = SimpleQueue()
 
     @property
@@ -278,12 +272,11 @@ class PartitionScheduler:
         return any(map(self._receiver.knows, range(first, first + self._branches)))
 
     def _next_size(self) -> int:
-        slots, last, now = self._parts.slots, len(self._wave), time.monotonic()
+        slots, last = self._parts.slots, len(self._wave)
         if not last:
-            self._begin = now
             return self._first
-        # How many partitions a second have begun. The next wave is what begins in `ahead_s` at that
-        # rate, at most four times the last one, as the rate of few partitions says little.
-        rate = (last - len(self._waiting)) / max(now - self._since, _LOOK_EVERY_S)
-        ahead_s = max(_AHEAD_S, (now - self._begin) * _AHEAD_OF_ALL)
-        return max(slots, min(4 * last, int(rate * ahead_s)))
+        # How many partitions a second have begun. The next wave is what begins in `_AHEAD_S` at
+        # that rate, at most four times the last one, as the rate of few partitions says little. If
+        # tasks take long it is twice the last one: by now, the consumer has kept up with that one.
+        rate = (last - len(self._waiting)) / max(time.monotonic() - self._since, _LOOK_EVERY_S)
+        return max(slots, 2 * last, min(4 * last, int(rate * _AHEAD_S)))
