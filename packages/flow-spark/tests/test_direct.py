@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+import flow_core as flow
 from flow_core.errors import NoneItemError
 from flow_core.flow import Flow
 from flow_spark import from_dataframe
 from flow_spark.jobs import origin
+from flow_spark.jobs.direct import DirectJob
+from flow_spark.jobs.job import PushedJob
 from flow_testing import TestSubscriber
 
 from .infrastructure.processes import wait_until
@@ -54,8 +57,9 @@ def pushing(monkeypatch: pytest.MonkeyPatch, *, allowed: bool) -> Iterator[None]
     with monkeypatch.context() as patch:
         if allowed:
             patch.setattr(origin, "direct", lambda *_: None)
+            patch.setattr(origin, "few_rows", lambda *_: None)
         else:
-            patch.setattr(origin, "PushedJob", None)
+            patch.setattr(PushedJob, "_start", None)
         yield
 
 
@@ -132,13 +136,14 @@ def test_rows_are_counted_by_spark(spark: SparkSession, monkeypatch: pytest.Monk
         lambda rows: from_dataframe(rows).take(1_001),
         lambda rows: from_dataframe(rows).map(abs).take(2),
         lambda rows: from_dataframe(rows).filter(bool).count(),
-        lambda rows: from_dataframe(rows).hide().count(),
+        lambda rows: from_dataframe(rows.sort("id"), ordered=True),
+        lambda rows: from_dataframe(rows.selectExpr("array(id)")),
     ],
 )
 def test_all_else_is_pushed_by_tasks(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, make: Callable[[DataFrame], Flow[Any]]
 ) -> None:
-    monkeypatch.setattr(origin, "DirectJob", None)
+    monkeypatch.setattr(DirectJob, "__iter__", None)
 
     assert make(spark.range(20)).to_list().first()
 
@@ -161,6 +166,73 @@ def test_an_error_of_spark_names_the_job(spark: SparkSession) -> None:
 
     with pytest.raises(SparkJobError, match=r"the Spark job 'flow \| take' failed: .*no luck"):
         from_dataframe(rows).first()
+
+
+@pytest.mark.parametrize("count", [0, 1, 1_000])
+@pytest.mark.parametrize("as_", [None, tuple, dict, Pair])
+def test_few_rows_come_from_spark_itself(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, as_: Any, count: int
+) -> None:
+    rows = spark.range(0, count, 1, 3).selectExpr("id", "string(id) as text")
+
+    found = both(monkeypatch, lambda: from_dataframe(rows, as_=as_).pipe(in_order))
+
+    assert len(found) == count
+
+
+def in_order(rows: Flow[Any]) -> Flow[Any]:
+    return flow.from_iterable(sorted(rows, key=repr))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda spark: spark.range(1_001),
+        lambda spark: spark.range(100_000),
+        lambda spark: spark.range(2).selectExpr("explode(sequence(1, 1000))"),
+    ],
+    ids=["one too many", "many as Spark expects", "many that Spark does not expect"],
+)
+def test_many_rows_are_pushed_by_tasks(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: Callable[[SparkSession], DataFrame],
+) -> None:
+    df = rows(spark)
+    pushed: list[object] = []
+    start = PushedJob._start
+    monkeypatch.setattr(PushedJob, "_start", lambda job: pushed.append(job) or start(job))
+
+    assert sorted(from_dataframe(df)) == sorted(row[0] for row in df.collect())
+    assert len(pushed) == 1
+
+
+def test_few_rows_end_where_the_iteration_is_left(spark: SparkSession) -> None:
+    items = iter(from_dataframe(spark.range(10)))
+
+    assert next(items) in range(10)
+    items.close()  # type: ignore[attr-defined]  # as a generator
+    assert next(items, None) in {None, *range(10)}
+
+
+def test_one_of_few_rows_that_is_no_item_is_an_error_as_of_many(spark: SparkSession) -> None:
+    nulls = spark.sql("select * from values (1), (null) as t(n)").coalesce(1)
+
+    with pytest.raises(NoneItemError, match="holds 1 nulls"):
+        list(from_dataframe(nulls))
+    with pytest.raises(ValueError, match="not positive"):
+        list(from_dataframe(spark.range(0, 3, 1, 1), as_=Positive))
+
+
+def test_an_observation_of_few_rows_is_that_of_all(spark: SparkSession) -> None:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as sql
+
+    seen = Observation()
+    df = spark.range(0, 1_500, 1, 2).observe(seen, sql.count("*").alias("rows"))
+
+    assert len(list(from_dataframe(df))) == 1_500
+    assert seen.get == {"rows": 1_500}
 
 
 @pytest.mark.essential

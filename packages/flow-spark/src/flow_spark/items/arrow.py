@@ -275,6 +275,10 @@ class ArrowTable(Protocol):
         """Return the same values with other types, or other metadata of the fields."""
         ...
 
+    def to_batches(self) -> list[ArrowBatch]:
+        """Return the rows in batches."""
+        ...
+
 
 class _Types(Protocol):
     def is_map(self, kind: ArrowType, /) -> bool: ...

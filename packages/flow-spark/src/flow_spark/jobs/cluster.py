@@ -18,7 +18,7 @@ from flow_core.errors import FlowError
 from flow_spark.channel.backlog import Backlog
 from flow_spark.channel.lifeline import Client, Lifeline
 from flow_spark.errors import SparkJobError
-from flow_spark.jobs.frames import is_connect
+from flow_spark.jobs.frames import is_connect, is_observed
 from flow_spark.jobs.partition_scheduler import Parts
 from flow_spark.jobs.running_jobs import JobStatus, followed
 from flow_spark.jobs.workers import check_workers
@@ -307,8 +307,8 @@ class _Classic(Cluster):
         frame, session = cast("Any", df)._jdf, cast("Any", self._session)  # Any: proxies of py4j
         slots: int = session.sparkContext.defaultParallelism
         execution = frame.queryExecution()
-        if not execution.observedMetrics().isEmpty():
-            return None  # an observation only works for a query that runs as a whole
+        if is_observed(df):
+            return None
         artifacts = session._jsparkSession.artifactManager()
         if not (artifacts.getPythonIncludes().isEmpty() and artifacts.getAddedJars().isEmpty()):
             return None  # nor do the session's own modules reach other tasks

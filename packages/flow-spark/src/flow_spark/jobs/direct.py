@@ -1,4 +1,4 @@
-"""Results that Spark computes by itself: the first rows, or their number. No Python runs there."""
+"""Results that Spark computes by itself: a few rows, or their number. No Python runs there."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from flow_core.stages import COUNT, TAKE, Program
-from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
+from flow_spark.items.arrow import ArrowBatch, ArrowSchema, ArrowTable, pa
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.cluster import cluster_of
+from flow_spark.jobs.frames import is_observed, size_of, table_of
 from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.job import PushedJob
 from flow_spark.jobs.run import StoppedError, run
 from flow_spark.jobs.task import Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Direct", "DirectJob", "direct"]
+__all__ = ["Direct", "DirectJob", "direct", "few_rows"]
 
 _FEW: Final = 1_000
 """The most rows that may come at once, and be held in memory at once."""
+
+_SMALL: Final = 256 * 1024
+"""The most bytes of rows, as Spark estimates them, of which there may be few."""
 
 _PLAIN: Final = frozenset(
     [
@@ -47,11 +52,11 @@ class Direct:
 
     Attributes:
         ask: asks Spark for the result, and waits for the answer.
-        items: converts the answer to items.
+        items: converts the answer to items; returns None if another job has to read the rows.
     """
 
     ask: Callable[[], Any]
-    items: Callable[[Any], Iterable[Any]]
+    items: Callable[[Any], Iterable[Any] | None]
 
 
 @final
@@ -64,14 +69,18 @@ class DirectJob:
         session: the session that the job runs in.
         name: the job's name in Spark's tools.
         direct: the result to get.
+        other: the job that reads the rows if `direct` has no items.
     """
 
-    __slots__ = ("_direct", "_name", "_session", "_stop", "_tell")
+    __slots__ = ("_direct", "_name", "_other", "_session", "_stop", "_tell")
 
-    def __init__(self, session: SparkSession, name: str, direct: Direct) -> None:
+    def __init__(
+        self, session: SparkSession, name: str, direct: Direct, other: PushedJob | None = None
+    ) -> None:
         self._session: Final = session
         self._name: Final = name
         self._direct: Final = direct
+        self._other: Final = other
         self._stop: Final = Stop()
         cluster = cluster_of(session)
         with cluster.answering(f"the Spark job {name!r}"):
@@ -85,11 +94,17 @@ class DirectJob:
             answer = run(self._session, self._name, ask, tell=self._tell, stop=self._stop)
         except StoppedError:
             return
-        yield items(answer)
+        found = items(answer)
+        if found is not None:
+            yield found
+        elif self._other is not None:
+            yield from self._other
 
     def cancel(self) -> None:
         """End the job, and return at once. Any thread may call this, and more than once."""
         self._stop.set()
+        if self._other is not None:
+            self._other.cancel()
 
 
 def direct(df: DataFrame, reader: Reader, program: object, as_: object) -> Direct | None:
@@ -106,7 +121,7 @@ def direct(df: DataFrame, reader: Reader, program: object, as_: object) -> Direc
     (stage,) = program.stages
     if stage.template is TAKE:
         count = cast("int", stage.args[0])  # as declared
-        if 0 < count <= _FEW and all(field.dataType.typeName() in _PLAIN for field in df.schema):
+        if 0 < count <= _FEW and _is_plain(df):
             schema = ItemSchema.of(df.schema).arrow
             return Direct(lambda: df.take(count), lambda rows: reader(_batch(rows, schema)))
     # Only if converting the rows to items cannot raise an error: here they are not converted.
@@ -115,6 +130,39 @@ def direct(df: DataFrame, reader: Reader, program: object, as_: object) -> Direc
         if as_ is not None or others or not first.nullable:
             return Direct(df.count, lambda count: (count,))
     return None
+
+
+def few_rows(df: DataFrame, reader: Reader) -> Direct | None:
+    """Return how to get all rows, in any order, if they turn out to be few.
+
+    None if that does not work for their types.
+
+    Args:
+        df: the rows.
+        reader: makes items of the rows.
+    """
+    if not _is_plain(df):
+        return None
+
+    def ask() -> ArrowTable | None:
+        size = size_of(df)
+        if size is None or size > _SMALL or is_observed(df):
+            return None
+        return table_of(df.limit(_FEW + 1))  # in each partition at once, in contrast to take()
+
+    def items(rows: ArrowTable | None) -> list[Any] | None:
+        if rows is None or rows.num_rows > _FEW:
+            return None
+        try:
+            return [item for batch in rows.to_batches() for item in reader(batch)]
+        except Exception:  # the other job says at which row
+            return None
+
+    return Direct(ask, items)
+
+
+def _is_plain(df: DataFrame) -> bool:
+    return all(field.dataType.typeName() in _PLAIN for field in df.schema)
 
 
 def _batch(rows: list[Any], schema: ArrowSchema) -> ArrowBatch:

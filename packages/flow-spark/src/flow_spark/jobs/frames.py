@@ -24,6 +24,7 @@ __all__ = [
     "divided",
     "frame_of",
     "is_connect",
+    "is_observed",
     "map_in_arrow",
     "plan_of",
     "release_of",
@@ -184,6 +185,11 @@ def size_of(df: DataFrame) -> int | None:
         return None
     statistics = cast("Any", df)._jdf.queryExecution().optimizedPlan().stats()  # a proxy of py4j
     return int(str(statistics.sizeInBytes()))
+
+
+def is_observed(df: DataFrame) -> bool:
+    """Return whether `df` has observations: only a query that runs as a whole reports them."""
+    return not cast("Any", df)._jdf.queryExecution().observedMetrics().isEmpty()
 
 
 def divided(df: DataFrame, by: int | str, *order: str) -> DataFrame:

@@ -35,7 +35,7 @@ from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.spelling import quoted, respelled
 from flow_spark.jobs.cluster import cluster_of
-from flow_spark.jobs.direct import Direct, DirectJob, direct
+from flow_spark.jobs.direct import Direct, DirectJob, direct, few_rows
 from flow_spark.jobs.frames import alike, divided, map_in_arrow
 from flow_spark.jobs.intake import Stop, taken
 from flow_spark.jobs.job import PushedJob
@@ -381,9 +381,12 @@ class FrameOrigin(FrameRows):
     @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
         found = self.direct(program)
-        if found is None:
-            return PushedJob(self, program, name)
-        return DirectJob(self.session, name, found)
+        if found is not None:
+            return DirectJob(self.session, name, found)
+        pushed = PushedJob(self, program, name)
+        all_ = program is None and not self.ordered
+        few = few_rows(self._df, self._reader) if all_ else None
+        return pushed if few is None else DirectJob(self.session, name, few, pushed)
 
     def direct(self, program: RemoteProgram | None) -> Direct | None:
         """Return how to get the results of `program` from Spark itself.
