@@ -1,4 +1,4 @@
-"""What Spark needs for small jobs, and what Flow needs for the same.
+"""Measures small jobs on Spark: by its own functions, and by Flow.
 
 * little: 1,000 rows, counted by key or iterated; ten jobs in a round, as one takes some 100 ms.
 * parts: few rows in each of 200 partitions.

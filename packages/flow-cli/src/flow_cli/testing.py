@@ -74,7 +74,7 @@ def recorded_screen(*, terminal: bool = True) -> Generator[Screen, None, None]:
             to a file.
 
     Yields:
-        The screen. A test may close it, like a terminal that goes away.
+        The screen. A test may close it to simulate a terminal that goes away.
     """
     screen = Screen()
 

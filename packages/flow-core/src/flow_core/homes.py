@@ -97,7 +97,7 @@ class Home:
                 asyncio.future_add_to_awaited_by(task, made)
 
         def discard(self, task: asyncio.Task[Any], /) -> None:
-            """Remove `task`. Tools no longer show that the subscriber waits for it."""
+            """Remove `task`, so that tools stop showing that the subscriber waits for it."""
             self.tasks.discard(task)
             made = self._made()
             if made is not None:

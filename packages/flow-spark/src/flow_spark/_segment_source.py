@@ -87,7 +87,7 @@ class _Files(InputPartition):
 
 @final
 class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset is the number of a segment, with the id of the spool."""
+    """Reads segments of a spool. An offset is a segment's number, and the id of the spool."""
 
     def __init__(
         self, segments: Segments, batch_segments: int, tasks: int, schema: StructType

@@ -172,7 +172,7 @@ def flow_sinks() -> Iterator[SinkSpec]:
 
 @hookimpl
 def flow_converters() -> Iterator[ConverterSpec]:
-    """Yield the records of converters for Python's own types; the first that fits counts."""
+    """Yield the records of converters for Python's own types; the first match is used."""
     for name, source, accepts, summary in (
         ("flow", "from_publisher", "flow_core.flow:Flow", "A flow as it is."),
         ("future", "from_future", "concurrent.futures:Future", "The result of a future."),

@@ -407,7 +407,7 @@ class Program(Generic[T_contra, R_co]):
 
 
 def _pulled(program: Program[Any, R_co], source: Iterator[Any]) -> Iterator[R_co]:
-    """Run `Program.iterate` if stages of several loops do something at the end."""
+    """Iterate like `Program.iterate`, where several loops have stages with code for the end."""
     gate = Gate()
     loop = program.poll(source, gate)
     try:

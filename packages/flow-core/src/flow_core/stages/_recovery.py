@@ -44,7 +44,7 @@ def matches(when: ErrorFilter, error: BaseException) -> bool:
 
 
 def in_context(raised: BaseException, error: BaseException) -> None:
-    """Note that `raised` was raised while `error` was handled, as an ``except`` block would."""
+    """Make `error` the context of `raised`, as Python does in an ``except`` block."""
     if raised is not error and raised.__context__ is None and raised.__cause__ is None:
         with suppress(Exception):  # of an error that cannot be changed
             raised.__context__ = error

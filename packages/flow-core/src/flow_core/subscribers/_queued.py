@@ -84,7 +84,7 @@ class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
         """Have the consumer look at the queue again."""
 
     def ask(self) -> None:
-        """Prepare to wait: request an item, unless items are requested ahead."""
+        """Prepare to wait: request an item, unless this subscriber prefetches."""
         asked, subscription = self._asked, self._subscription
         if asked is not None and asked < self._consumed and subscription is not None:
             self._asked = asked + 1

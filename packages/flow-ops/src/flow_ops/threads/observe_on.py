@@ -365,8 +365,8 @@ class ObserveOnSubscriber(
     def _refuse(self, item: T) -> None:
         """Handle `item`, for which there is no room.
 
-        Either the call is a wake-up, which needs no room, whatever it carries (F26); or the flow
-        has ended; or the upstream ignores demand (O09).
+        There are three possible reasons: the call is only a wake-up, whose argument does not matter
+        (F26); the flow has ended; or the upstream ignores demand (O09).
         """
         if self._mode is Fusion.ASYNC:
             if not self._missed:

@@ -365,7 +365,7 @@ class Outer(Input[T], Generic[T, R]):
             slots.signal()
 
     def taken(self) -> None:
-        """Note that the only item of an inner flow, which had to wait, was sent.
+        """Count an inner flow whose only item had to wait, and has been sent now.
 
         The caller must hold the permit.
         """

@@ -221,10 +221,10 @@ class TestLoop(Loop):
     def turn(self) -> bool:
         """Run the next message that is due, if there is one; return whether there was.
 
-        A message that was taken back does not count.
+        Messages that were taken back are skipped.
 
         Raises:
-            BaseException: an error of the message.
+            BaseException: whatever the message raises.
         """
         while True:
             with self._lock:

@@ -412,7 +412,7 @@ class BatchReceiver:
         self._try_close()
 
     def failure(self) -> Failure | None:
-        """Return an error raised by a function of the flow in an attempt that was not replaced."""
+        """Return an error of the user's function in a task that no other replaced; None without."""
         for partition in tuple(self._partitions.values()):
             if partition.failure is not None:
                 return partition.failure

@@ -44,8 +44,8 @@ def described(form: str, options: Mapping[str, str]) -> str:
 
     Args:
         form: its format.
-        options: its options. For a format that is not known here, all of them are used, except
-            those whose names say that they are secret.
+        options: its options. The result has those that say what a known format reads; for another
+            format it has all of them, except those whose names say that they are secret.
     """
     form = form.lower()
     given = {key.lower(): value for key, value in options.items()}

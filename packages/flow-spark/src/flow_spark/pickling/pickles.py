@@ -1,8 +1,8 @@
 """The pickling of functions and items for Python workers, and of items for the driver.
 
 Classes and functions of modules that a worker cannot import (``__main__``, a script, a test) are
-pickled by value, and so are these modules themselves. Results refer to the classes by id, so that
-the driver gets separate instances.
+pickled by value; so is such a module itself, where an object refers to it. Results name these
+classes by an id: the driver makes instances of the classes that it has, not of copies.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class Report:
 
 
 class InterleavingFailure(AssertionError):  # noqa: N818 - an assertion that failed, as others do
-    """The body fails under some schedule; the message has its token and its trace."""
+    """The body failed under a schedule; the message has the schedule's token and trace."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(f"after {report.schedules} schedules: {report.failure}")
