@@ -24,9 +24,6 @@ __all__ = ["Direct", "DirectJob", "direct", "few_rows"]
 _FEW: Final = 1_000
 """The most rows that may come at once, and be held in memory at once."""
 
-_SMALL: Final = 256 * 1024
-"""The most bytes of rows, as Spark estimates them, of which there may be few."""
-
 _PLAIN: Final = frozenset(
     [
         "binary",
@@ -43,6 +40,9 @@ _PLAIN: Final = frozenset(
     ]
 )
 """Types for which PySpark and pyarrow make the same values."""
+
+_WIDTHS: Final = {"binary": 100, "string": 20, "decimal": 16}
+"""The bytes that Spark expects of a value, about; 8 for a number."""
 
 
 @final
@@ -69,18 +69,24 @@ class DirectJob:
         session: the session that the job runs in.
         name: the job's name in Spark's tools.
         direct: the result to get.
-        other: the job that reads the rows if `direct` has no items.
+        other: makes the job that reads the rows if `direct` has no items; its argument passes
+            Spark's settings for jobs on.
     """
 
-    __slots__ = ("_direct", "_name", "_other", "_session", "_stop", "_tell")
+    __slots__ = ("_direct", "_name", "_other", "_session", "_stop", "_tell", "_then")
 
     def __init__(
-        self, session: SparkSession, name: str, direct: Direct, other: PushedJob | None = None
+        self,
+        session: SparkSession,
+        name: str,
+        direct: Direct,
+        other: Callable[[Callable[[], None]], PushedJob] | None = None,
     ) -> None:
         self._session: Final = session
         self._name: Final = name
         self._direct: Final = direct
         self._other: Final = other
+        self._then: PushedJob | None = None
         self._stop: Final = Stop()
         cluster = cluster_of(session)
         with cluster.answering(f"the Spark job {name!r}"):
@@ -98,13 +104,16 @@ class DirectJob:
         if found is not None:
             yield found
         elif self._other is not None:
-            yield from self._other
+            self._then = self._other(self._tell)
+            if not self._stop():
+                yield from self._then
 
     def cancel(self) -> None:
         """End the job, and return at once. Any thread may call this, and more than once."""
         self._stop.set()
-        if self._other is not None:
-            self._other.cancel()
+        then = self._then
+        if then is not None:
+            then.cancel()
 
 
 def direct(df: DataFrame, reader: Reader, program: object, as_: object) -> Direct | None:
@@ -143,10 +152,11 @@ def few_rows(df: DataFrame, reader: Reader) -> Direct | None:
     """
     if not _is_plain(df):
         return None
+    width = sum(_WIDTHS.get(field.dataType.typeName(), 8) for field in df.schema)
 
     def ask() -> ArrowTable | None:
         size = size_of(df)
-        if size is None or size > _SMALL or is_observed(df):
+        if size is None or size > _FEW * width or is_observed(df):
             return None
         return table_of(df.limit(_FEW + 1))  # in each partition at once, in contrast to take()
 

@@ -55,6 +55,7 @@ class PushedJob:
         name: the name of the job in Spark's tools.
         opened: makes the rows, in place of ``origin.opened``; a retried task has to find them in
             the same order.
+        tell: passes on the settings of another thread than this one, see `Cluster.handed_on`.
 
     Raises:
         NotPicklableError: if the stages cannot be sent to the cluster.
@@ -84,6 +85,7 @@ class PushedJob:
         program: RemoteProgram | None,
         name: str = "flow",
         opened: Callable[[Stop], AbstractContextManager[Opened | None]] | None = None,
+        tell: Callable[[], None] | None = None,
     ) -> None:
         self._program: Final = None if program is None else dumps(program, STAGES)
         self._is_short: Final = isinstance(program, Program) and any(
@@ -95,7 +97,7 @@ class PushedJob:
         self._cluster: Final = cluster_of(origin.session)
         self._tag: Final = new_tag()
         with self._cluster.answering(self._what()):
-            self._tell: Final = self._cluster.handed_on()
+            self._tell: Final = tell or self._cluster.handed_on()
         self._lock: Final = threading.Lock()
         self._receiver: BatchReceiver | None = None
         self._stop: Final = Stop()

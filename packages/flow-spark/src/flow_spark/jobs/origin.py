@@ -383,10 +383,14 @@ class FrameOrigin(FrameRows):
         found = self.direct(program)
         if found is not None:
             return DirectJob(self.session, name, found)
-        pushed = PushedJob(self, program, name)
-        all_ = program is None and not self.ordered
-        few = few_rows(self._df, self._reader) if all_ else None
-        return pushed if few is None else DirectJob(self.session, name, few, pushed)
+        few = None
+        if program is None and not self.ordered:
+            few = few_rows(self._df, self._reader)
+        if few is None:
+            return PushedJob(self, program, name)
+        return DirectJob(
+            self.session, name, few, lambda tell: PushedJob(self, program, name, tell=tell)
+        )
 
     def direct(self, program: RemoteProgram | None) -> Direct | None:
         """Return how to get the results of `program` from Spark itself.
