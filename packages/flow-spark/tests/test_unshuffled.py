@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import pickle
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ class Given(Job):
     open: Callable[[Stop], contextlib.AbstractContextManager[Opened | None]]
     batches: Iterable[list[Any]]
     stop: Stop = field(default_factory=Stop)
+    received: int = 0
 
     @override
     def __iter__(self) -> Iterator[list[Any]]:
@@ -52,6 +54,7 @@ class Given(Job):
             for batch in self.batches:
                 if self.stop():
                     return
+                self.received += len(pickle.dumps(batch))
                 yield batch
 
     @override
@@ -100,6 +103,13 @@ def test_many_results_come_from_the_other_job_over_the_same_rows() -> None:
     assert items_of(few_first(made, first(), [["all"], ["of them"]], most=3)) == ["all", "of them"]
     assert taken == [0, 1, 2, 3]
     assert made.log == ["made", "removed"]
+
+
+def test_large_results_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unshuffled, "_MOST_BYTES", 1000)
+
+    assert items_of(few_first(Made(), [["x" * 1000]], [["all"]])) == ["all"]
+    assert items_of(distinct_first(Made(), [[10**3000], [1]], [[2], [10**3000]])) == [10**3000, 2]
 
 
 @pytest.mark.parametrize("size", [None, 10**9])

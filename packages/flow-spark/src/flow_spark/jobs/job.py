@@ -77,6 +77,7 @@ class PushedJob:
         "_tag",
         "_tell",
         "_waves",
+        "received",
     )
 
     def __init__(
@@ -104,6 +105,7 @@ class PushedJob:
         self._submitted = False
         self._no_task_ran = False
         self._waves: PartitionScheduler | None = None
+        self.received = 0
         self._ended: Final = threading.Event()
 
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
@@ -117,6 +119,7 @@ class PushedJob:
                 batch = receiver.next_batch()
                 if batch is None:
                     break
+                self.received += len(batch.payload)
                 yield decode(batch)
             if self._no_task_ran and self._program is not None:
                 # Without rows, Spark makes no task, but stages may still emit items at the end.

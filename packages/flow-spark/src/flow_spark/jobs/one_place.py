@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["gathered", "in_one_place", "partial"]
 
-_RUN: Final = 8192
+_RUN: Final = 1024
 """The most items that a partition sorts at a time: one task sorts the results of all of them."""
 
 

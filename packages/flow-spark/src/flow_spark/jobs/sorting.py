@@ -16,6 +16,7 @@ from typing_extensions import override
 from flow_core.stages import SORT, SORT_BY, Program, Stage
 from flow_spark.channel.wire import Kind
 from flow_spark.jobs.task import RemoteProgram
+from flow_spark.pickling.chunks import FRAME_BYTES
 from flow_spark.pickling.codec import decode, encode
 from flow_spark.pickling.pickles import TaskSender
 
@@ -31,7 +32,10 @@ _RUN_BYTES: Final = 64 * 1024 * 1024
 """The most bytes of a run, as the first items of it tell."""
 
 _CHUNK: Final = 256
-"""The most items of a run that are in memory during the merge."""
+"""The most items of a run that are in memory during the merge; fewer if they are large."""
+
+_FIRST: Final = 32
+"""The number of items that tell the size of the others."""
 
 # Any: items of any type.
 _Key = Callable[[Any], Any]
@@ -69,14 +73,14 @@ class _Sorted(RemoteProgram):
 
     def _sorted(self, source: Iterator[Any]) -> Iterator[Any]:
         with closing(_Runs()) as runs:
-            while len(run := list(itertools.islice(source, _CHUNK))) == _CHUNK:
+            while len(run := list(itertools.islice(source, _FIRST))) == _FIRST:
                 _, first = encode(run, TaskSender())
-                most = min(_MOST, _CHUNK * _RUN_BYTES // len(first))
-                run += itertools.islice(source, max(0, most - _CHUNK))
+                most = min(_MOST, _FIRST * _RUN_BYTES // len(first))
+                run += itertools.islice(source, max(0, most - _FIRST))
                 run.sort(key=self.key, reverse=self.reverse)
                 if len(run) < most:
                     break
-                runs.add(run)
+                runs.add(run, max(1, min(_CHUNK, _FIRST * FRAME_BYTES // len(first))))
             else:
                 run.sort(key=self.key, reverse=self.reverse)
             yield from heapq.merge(*runs, run, key=self.key, reverse=self.reverse)
@@ -92,15 +96,15 @@ class _Runs:
         self._file: IO[bytes] | None = None
         self._runs: list[list[_Place]] = []
 
-    def add(self, run: list[Any]) -> None:
-        """Write a run."""
+    def add(self, run: list[Any], at_a_time: int) -> None:
+        """Write a run, of which that many items are read at a time."""
         file = self._file
         if file is None:
             file = tempfile.TemporaryFile(prefix="flow-spark-")  # noqa: SIM115  # see `close`
             self._file = file
         places: list[_Place] = []
-        for start in range(0, len(run), _CHUNK):
-            kind, payload = encode(run[start : start + _CHUNK], TaskSender())
+        for start in range(0, len(run), at_a_time):
+            kind, payload = encode(run[start : start + at_a_time], TaskSender())
             places.append(_Place(kind, file.tell(), len(payload)))
             file.write(payload)
         file.flush()

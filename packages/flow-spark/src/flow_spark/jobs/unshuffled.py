@@ -8,7 +8,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 from typing_extensions import override
 
@@ -30,12 +30,22 @@ _SMALL: Final = 64 * 1024 * 1024
 """The most bytes of rows, as Spark estimates them, of which there may be few results. If there turn
 out to be many, the rows are read again."""
 
+_MOST_BYTES: Final = 64 * 1024 * 1024
+"""The most bytes of pickled items that are received before they count as many."""
+
 # Any: items of any type.
 _Opening = AbstractContextManager[Opened | None]
 
 
 class _ManyError(Exception):
     """There are too many rows, or too many results."""
+
+
+class _Measured(Job, Protocol):
+    """A job that counts what it receives."""
+
+    received: int
+    """The bytes of the items so far, pickled."""
 
 
 @final
@@ -108,7 +118,7 @@ class _TwoJobs(Job):
 
     __slots__ = ("_first", "_rows", "_stop", "_then")
 
-    def __init__(self, first: Job, then: Job, rows: Shared) -> None:
+    def __init__(self, first: _Measured, then: Job, rows: Shared) -> None:
         self._first: Final = first
         self._then: Final = then
         self._rows: Final = rows
@@ -121,6 +131,10 @@ class _TwoJobs(Job):
         finally:
             self._first.cancel()
             self._rows.release()
+
+    def _are_many(self, count: int, most: float) -> bool:
+        """Return whether `count` items are more than `most`, or large."""
+        return count > most or (most < math.inf and self._first.received > _MOST_BYTES)
 
     @abstractmethod
     def _results(self) -> Iterator[Iterable[Any]]:
@@ -149,7 +163,7 @@ class FewFirst(_TwoJobs):
 
     def __init__(
         self,
-        first: Job,
+        first: _Measured,
         then: Job,
         rows: Shared,
         combine: Callable[[Iterator[Any]], Iterator[Any]],
@@ -173,7 +187,7 @@ class FewFirst(_TwoJobs):
         try:
             for batch in self._first:
                 few += batch
-                if len(few) > self._most:
+                if self._are_many(len(few), self._most):
                     return None
         except _ManyError:
             return None
@@ -199,7 +213,7 @@ class DistinctFirst(_TwoJobs):
 
     def __init__(
         self,
-        first: Job,
+        first: _Measured,
         then: Job,
         rows: Shared,
         key: Callable[[Any], object],
@@ -215,14 +229,14 @@ class DistinctFirst(_TwoJobs):
         most = float(_MOST_KEYS)
         for batch in self._first:
             yield self._new(batch, seen)
-            if len(seen) > most:
+            if self._are_many(len(seen), most):
                 if self._repeats():
                     break
                 most = math.inf
         else:
             return
         self._first.cancel()
-        _log.info("there are more than %d different items: they meet in a shuffle", _MOST_KEYS)
+        _log.info("there are more than %d different items: a shuffle finds them", len(seen))
         for batch in self._then:
             yield [item for item in batch if self._key(item) not in seen]
 
