@@ -15,9 +15,10 @@ from flow_spark.jobs.lowering import Split
 from flow_spark.jobs.one_place import gathered, partial
 from flow_spark.jobs.origin import Job, Opened, Origin, Runs
 from flow_spark.jobs.shuffling import ShuffledOrigin
-from flow_spark.jobs.sorting import SORTS, sorting
+from flow_spark.jobs.sorting import sorting
 from flow_spark.jobs.stream_origin import StreamOrigin
 from flow_spark.jobs.task import RemoteProgram
+from flow_spark.jobs.translations import SORTS
 from flow_spark.jobs.unshuffled import DistinctFirst, FewFirst, Shared
 
 __all__ = ["iterated"]

@@ -16,14 +16,12 @@ from flow_core.stages import (
     CHECKPOINT,
     DO_AFTER_NEXT,
     DO_ON_NEXT,
-    SORT,
-    SORT_BY,
     TAKE,
     Stage,
     Template,
 )
 from flow_spark.errors import OrderedOperatorError
-from flow_spark.jobs.translations import ORDER_IS_NO_MATTER, UNORDERED, translated
+from flow_spark.jobs.translations import ORDER_IS_NO_MATTER, SORTS, UNORDERED, translated
 
 __all__ = ["Split", "effect_in", "has_an_end", "refuse_behind", "split", "treats_items_alone"]
 
@@ -80,7 +78,7 @@ def split(stages: tuple[_AnyStage, ...], *, ordered: bool, ways_out: str) -> Spl
             return _settle(remote, stages[position:], ordered, ways_out)
         rest = stages[position + 1 :]
         remote += found.partial
-        if stage.template in _SORTS and rest and rest[0].template is TAKE:
+        if stage.template in SORTS and rest and rest[0].template is TAKE:
             remote.append(rest[0])  # the first items of all are among the first of each partition
         local = _settle([], (*found.combine, *rest), ordered, ways_out).local
         return Split(tuple(remote), local, stage, len(found.combine), found.by)
@@ -124,7 +122,7 @@ def refuse_behind(stages: tuple[_AnyStage, ...], what: str, ways_out: str) -> No
     Args:
         stages: the stages after the source, without an order.
         what: the operator behind these stages, for the message.
-        ways_out: the ways out, for the message.
+        ways_out: says, in the error's message, what the user can do.
 
     Raises:
         OrderedOperatorError: if the operator is refused.
@@ -158,5 +156,3 @@ def _out_of_order(what: str, ways_out: str) -> OrderedOperatorError:
 
 
 _EFFECTS: Final = frozenset({DO_ON_NEXT, DO_AFTER_NEXT})
-
-_SORTS: Final = frozenset({SORT, SORT_BY})

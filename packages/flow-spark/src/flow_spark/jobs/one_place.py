@@ -10,9 +10,9 @@ from flow_spark.jobs.frames import divided, frame_of
 from flow_spark.jobs.job import lowered, lowered_all
 from flow_spark.jobs.lowering import Split
 from flow_spark.jobs.origin import Opened
-from flow_spark.jobs.sorting import SORTS, sorting
+from flow_spark.jobs.sorting import sorting
 from flow_spark.jobs.task import CHUNK_SCHEMA, ChunkReader, RemoteProgram, no_items
-from flow_spark.jobs.translations import bounded
+from flow_spark.jobs.translations import SORTS, bounded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,4 +48,4 @@ def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
     """Return the results of all stages, on the cluster; see `gathered`."""
     rows, local = gathered(opened, parts, session)
     df = lowered(rows.df, rows.reader, local, None)
-    return Opened(df, ChunkReader((partial(parts), *opened.readers, local)))
+    return Opened(df, ChunkReader((*rows.readers, local)))

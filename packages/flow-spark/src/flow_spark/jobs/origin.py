@@ -211,8 +211,8 @@ def readable(df: DataFrame, as_: object, *, verify: bool) -> tuple[DataFrame, Ro
     Args:
         df: the rows.
         as_: the type of an item; see `RowReader`.
-        verify: whether the types of its fields have to be those of the columns, and None has to be
-            allowed where there is a null.
+        verify: whether the type of each field has to be that of its column. A null is then an
+            error where the field does not allow None.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.

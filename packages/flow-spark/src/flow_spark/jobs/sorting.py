@@ -13,17 +13,15 @@ from typing import IO, Any, Final, NamedTuple, cast, final
 
 from typing_extensions import override
 
-from flow_core.stages import SORT, SORT_BY, Program, Stage
+from flow_core.stages import Program, Stage
 from flow_spark.channel.wire import Kind
 from flow_spark.jobs.task import RemoteProgram
+from flow_spark.jobs.translations import SORTS
 from flow_spark.pickling.chunks import FRAME_BYTES
 from flow_spark.pickling.codec import decode, encode
 from flow_spark.pickling.pickles import TaskSender
 
-__all__ = ["SORTS", "sorting"]
-
-SORTS: Final = frozenset({SORT, SORT_BY})
-"""Stages that sort all items."""
+__all__ = ["sorting"]
 
 _MOST: Final = 2**17
 """The most items of a run, and so that are in memory before the merge."""

@@ -48,7 +48,7 @@ from flow_core.stages import (
     identity,
 )
 
-__all__ = ["ORDER_IS_NO_MATTER", "UNORDERED", "bounded", "translated"]
+__all__ = ["ORDER_IS_NO_MATTER", "SORTS", "UNORDERED", "bounded", "translated"]
 
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages need only fit each other
 
@@ -57,6 +57,9 @@ ORDER_IS_NO_MATTER: Final = frozenset(
 )
 """Stages that have a meaning on an unordered flow, too: they take any items of the given number (a
 buffer does so again and again), combine items in any order, or keep any of the items with a key."""
+
+SORTS: Final = frozenset({SORT, SORT_BY})
+"""Stages that sort all items."""
 
 UNORDERED: Final = frozenset({REDUCE_BY_KEY, REDUCE_BY_KEY_OF, COUNT_BY_KEY})
 """Stages that emit several items at the end, in the order in which the keys came."""

@@ -58,7 +58,7 @@ def rows_kept(
             continue
         said = Conditions(kinds)
         try:
-            holds, fails = said.of_tree(decisions(stage.args[predicate], item))
+            holds, more_raises = said.of_tree(decisions(stage.args[predicate], item))
         except GivenUpError as error:
             why = why or f"{stage!r}: {error}"
             break
@@ -68,7 +68,7 @@ def rows_kept(
             break
         if holds == TRUE and said.why:
             why = why or f"{stage!r}: {said.why[0]}"
-        kept, raises = more, any_of(raises, fails)
+        kept, raises = more, any_of(raises, more_raises)
     return Kept(None, why) if kept == TRUE else Kept(str(kept), None)
 
 
