@@ -141,6 +141,9 @@ COMMON = {"requires": ["common"], "venv_backend": "none"}
 """Options of a session that runs in the environment with all packages."""
 BIN = ROOT / ".nox" / "common" / ("Scripts" if os.name == "nt" else "bin")
 
+SITE = ROOT / ".nox" / "site"
+"""The folder in which the session `docs` builds the site."""
+
 # --- What `nox` runs ----------------------------------------------------------------------------
 
 nox.options.default_venv_backend = "uv"
@@ -466,6 +469,24 @@ def run_examples(session: nox.Session, *selected: str) -> None:
         # That they run, and what they give: how fast they are is for `guard` and `compare`.
         in_common(session, "python", "benchmarks/guard.py", "--once")
         print(tested.result())
+
+
+@nox.session(tags=["nightly"], requires=["common"], python=SUPPLIED, reuse_venv=True)
+def docs(session: nox.Session) -> None:
+    """Build the site, check its links, and run the blocks of its pages."""
+    install(session, *PACKAGES)
+    session.install(*dependencies("docs", "test", "bench"))
+    source = Path(session.create_tmp(), "source")
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.rmtree(SITE, ignore_errors=True)
+    session.run("python", "docs/site/pages.py", str(source))
+    parsed = f"--doctree-dir={source.parent / 'doctrees'}"
+    build = ("sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "--jobs=auto", parsed)
+    session.run(*build, "--conf-dir=docs/site", str(source), str(SITE))
+    session.run("python", "docs/site/check.py", str(SITE))
+    pages = ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs"]
+    in_common(session, "pytest", *pages, *FILE_BY_FILE, *session.posargs)
+    print(f"The site begins at {SITE.relative_to(ROOT)}/index.html")
 
 
 @nox.session(tags=["release"], **COMMON)

@@ -2,7 +2,7 @@
 
 The table makes tests general: a test that is parametrised over `STAGE_CASES` covers every stage, on
 every engine that can run stages. If a stage has no case, the core's tests fail. Operators with a
-thread, a clock or several flows have `OperatorCase`s, in a table of their package.
+thread, a clock or several flows have an `OperatorCase` each, in a table of their package.
 """
 
 from __future__ import annotations

@@ -2,19 +2,19 @@
 
 Each character stands for a signal, and takes up one frame of time:
 
-=========  =================================================================================
-character  meaning
-=========  =================================================================================
-``-``      nothing happens
-``a`` …    an item: from `values`, or else the character itself (a digit is an int)
-``|``      on_complete
-``#``      on_error
-``(ab|)``  signals at the same time, that of ``(``; the group takes up the frames of its text
+==========  =================================================================================
+character   meaning
+==========  =================================================================================
+``-``       nothing happens
+``a`` …     an item: from `values`, or else the character itself (a digit is an int)
+``|``       on_complete
+``#``       on_error
+``(ab|)``   signals at the same time, that of ``(``; the group takes up the frames of its text
 ``(a,bc)``  with commas, items in a group may have longer names
-``^``      the subscriber subscribes; for a hot source, time 0
-``!``      the subscriber cancels
-space      nothing, and takes up no time: to align lines
-=========  =================================================================================
+``^``       the subscriber subscribes; for a hot source, time 0
+``!``       the subscriber cancels
+space       nothing, and takes up no time: to align lines
+==========  =================================================================================
 
 The characters mean what they mean in ReactiveX libraries. Where those libraries differ, the
 following holds: outside of a group, one character is one item; and digits are ints.

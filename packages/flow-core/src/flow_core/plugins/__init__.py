@@ -1,8 +1,9 @@
 """Finds the objects of installed packages by name: operators, sources, sinks, engines and so on.
 
-A plugin is a module that is announced in the entry-point group ``flow``. Its hooks yield records:
+A plugin is a module that is announced in the entry-point group ``flow``. Its hooks yield records::
 
     from flow_core.plugins import OperatorSpec, hookimpl
+
 
     @hookimpl
     def flow_operators():
