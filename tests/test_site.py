@@ -59,6 +59,12 @@ def test_every_operator_source_and_sink_has_a_page_with_what_it_needs(gathered: 
         assert "| demand |" in text
 
 
+def test_every_operator_has_the_picture_of_a_run_or_says_why_not(gathered: Path) -> None:
+    assert "<svg " in (gathered / "operators" / "merge.md").read_text("utf-8")
+    text = (gathered / "operators" / "observe_on.md").read_text("utf-8")
+    assert "There is no marble diagram: the items are the same" in text
+
+
 def test_every_page_has_a_description(gathered: Path) -> None:
     found = list(gathered.glob("**/*.md"))
     assert len(found) > 300

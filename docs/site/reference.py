@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import flow_core
 from flow_core import Flow, Fusion, hints
 from flow_core.plugins import OperatorSpec, Placement, PluginHost, Registered, SinkSpec, SourceSpec
+from flow_testing.pictures import picture, scenes, without
 
 PACKAGES: Final = (
     "flow_core",
@@ -85,6 +86,7 @@ def entry_pages(found: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
         parts = [
             front(entry.spec.summary),
             f"# {name}\n",
+            *_picture(name),
             *map(_directive, _objects(name, entry.spec)),
             _table(_facts(entry, elsewhere.get(name))),
         ]
@@ -92,6 +94,14 @@ def entry_pages(found: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
             links = [f"* [`{other}`]({other}.md): {found[other].spec.summary}" for other in related]
             parts += ["## Related\n", "\n".join(links)]
         yield f"operators/{name}.md", "\n".join(parts) + "\n"
+
+
+def _picture(name: str) -> Iterator[str]:
+    """Yield the marble diagram, which is part of the page and so has its colours."""
+    if name in scenes():
+        yield f"```{{raw}} html\n{picture(name).svg}```\n"
+    else:
+        yield f"There is no marble diagram: {without()[name][0].lower()}{without()[name][1:]}\n"
 
 
 def _named(text: str, found: Mapping[str, Entry]) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -14,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 import flow_core
+from flow_cli._arguments import UsageError
 from flow_core import hints
-from flow_core.errors import PluginError
+from flow_core.errors import NotInstalledError, PluginError
 from flow_core.plugins import (
     ConverterSpec,
     EngineSpec,
@@ -33,7 +35,7 @@ from flow_core.plugins import (
 from flow_core.protocols import Fusion
 from flow_core.signatures import signature_of
 
-__all__ = ["fusion_text", "list_plugins", "show"]
+__all__ = ["draw", "fusion_text", "list_plugins", "show"]
 
 FORMAT: Final = 1
 """The version of the output of ``--json``. New keys do not change it; any other change increments
@@ -87,6 +89,33 @@ def show(name: str) -> None:
     if not texts:
         texts = [_with_signature(f"flow.{name}", host.operator(name))]
     print("\n\n".join(texts))  # noqa: T201 - the command's output
+
+
+def draw(name: str, file: str) -> None:
+    """Write the marble diagram of an operator or a source to a file, and say the same in words.
+
+    Args:
+        name: its name in the registry.
+        file: the path of the file, an SVG; if empty, it is the name, in this folder.
+
+    Raises:
+        NotInstalledError: without flow-testing, which draws it.
+        UsageError: if it has none; the message says why.
+    """
+    try:
+        from flow_testing.pictures import NoPictureError, picture
+    except ModuleNotFoundError as missing:
+        raise NotInstalledError(
+            "flow-testing draws the pictures, and is not installed: pip install flow-testing",
+            name=missing.name,
+        ) from None
+    try:
+        found = picture(name)
+    except NoPictureError as error:
+        raise UsageError(str(error)) from None
+    path = Path(file or f"{name}.svg")
+    path.write_text(found.svg, "utf-8")
+    print(f"{found.words}\n\nThe picture is in {path}.")  # noqa: T201 - the command's output
 
 
 def _text(spec: Spec, plugin: Plugin) -> str:

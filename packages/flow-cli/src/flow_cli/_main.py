@@ -59,9 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 if not list_plugins(options.words, as_json=options.json, check=options.check):
                     return FAILED
             elif options.command == "help":
-                from flow_cli._listing import show
+                from flow_cli._listing import draw, show
 
-                show(options.name)
+                if options.picture is None:
+                    show(options.name)
+                else:
+                    draw(options.name, options.picture)
             elif options.command == "explain":
                 _run.explain_target(options, for_target, stop)
             else:
@@ -136,6 +139,13 @@ def _parser() -> Parser:
         allow_abbrev=False,
     )
     helping.add_argument("name", metavar="NAME", help="its name, also that of another library")
+    helping.add_argument(
+        "--picture",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help="write its marble diagram to an SVG file, NAME.svg if you do not say another",
+    )
     run = commands.add_parser(
         "run",
         parents=[common, placed],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -180,6 +181,27 @@ def test_help_shows_how_an_operator_is_called_and_what_it_does(flow: Any) -> Non
 )
 def test_help_shows_sources_sinks_and_what_is_for_pipe(flow: Any, name: str, says: str) -> None:
     assert says in flow("help", name).out
+
+
+def test_help_writes_the_picture_of_an_operator(flow: Any, tmp_path: Path) -> None:
+    file = tmp_path / "shown.svg"
+    done = flow("help", "take", "--picture", str(file))
+    assert (done.code, done.err) == (0, "")
+    assert "a.take(2): 1 at 1 s, 2 at 3 s, completes at 3 s." in done.out
+    assert file.read_text("utf-8").startswith("<svg ")
+
+
+def test_help_says_why_there_is_no_picture(flow: Any) -> None:
+    done = flow("help", "observe_on", "--picture")
+    assert done.code == 2
+    assert "observe_on has no picture. The items are the same" in done.err
+
+
+def test_help_says_what_draws_the_pictures(flow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "flow_testing.pictures", None)
+    done = flow("help", "take", "--picture")
+    assert done.code != 0
+    assert "pip install flow-testing" in done.err
 
 
 def test_help_for_a_word_of_another_library_says_what_it_is_here(flow: Any) -> None:

@@ -235,8 +235,8 @@ class MarbleSource(Publisher[T], Generic[T]):
         "_live",
         "_marbles",
         "_overflow",
-        "_signals",
         "_start_s",
+        "signals",
         "subscriptions",
     )
 
@@ -248,7 +248,8 @@ class MarbleSource(Publisher[T], Generic[T]):
         overflow: MarbleOverflow,
         marbles: str,
     ) -> None:
-        self._signals = signals
+        self.signals: Final = signals
+        """The signals to send, each with its time."""
         self._clock = clock
         self._hot = hot
         self._overflow: MarbleOverflow = overflow
@@ -279,7 +280,7 @@ class MarbleSource(Publisher[T], Generic[T]):
             self._live[line] = None
             line.start(())
         else:
-            line.start(self._signals)
+            line.start(self.signals)
 
     def assert_subscriptions(self, *marbles: str, frame_s: float = 1.0) -> None:
         """Assert that these lines show exactly when it was subscribed to and cancelled, in order.
