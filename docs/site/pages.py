@@ -57,6 +57,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "docs/messages.md",
             "docs/spark-types.md",
             "docs/support.md",
+            "SECURITY.md",
         ),
         "Explanation": (
             "docs/how-an-item-travels.md",
@@ -140,7 +141,7 @@ def _place(path: str) -> str:
     folder, name = os.path.split(path.removeprefix("docs/"))
     if name == "README.md":
         return f"{folder}/index.md" if path.startswith("docs/") else f"{folder}.md"
-    return path.removeprefix("docs/").lower() if not folder else path.removeprefix("docs/")
+    return name.lower() if not folder else path.removeprefix("docs/")
 
 
 def linked(
