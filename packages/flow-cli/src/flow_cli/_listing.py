@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import flow_core
-from flow_cli._arguments import UsageError
+from flow_cli._errors import UsageError
 from flow_core import hints
 from flow_core.errors import NotInstalledError, PluginError
 from flow_core.plugins import (

@@ -60,7 +60,7 @@ def without() -> Mapping[str, str]:
 
 @cache
 def _file() -> Mapping[str, Any]:  # Any: what TOML can hold
-    return tomllib.loads(files(__package__).joinpath("scenes.toml").read_text("utf-8"))
+    return tomllib.loads(files("flow_testing.pictures").joinpath("scenes.toml").read_text("utf-8"))
 
 
 def _scene(line: Mapping[str, Any]) -> Scene:
