@@ -20,7 +20,7 @@ _MADE: Final = frozenset({"genindex.html", "py-modindex.html", "search.html"})
 
 
 class Page(HTMLParser):
-    """What a page has, and where its links lead."""
+    """The anchors, links and loaded files of a page, and its description."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -75,7 +75,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 TITLES: Final[Mapping[str, str]] = MappingProxyType(
     {"README.md": "A tour in five minutes", "examples/plugin/README.md": "A plugin, to copy"}
 )
-"""What the menu calls a page, where its own title says too little there."""
+"""Titles for the menu, where the title of the page says too little."""
 
 FIRST: Final = "docs/site/index.md"
 """The page that a reader sees first."""
@@ -93,8 +93,8 @@ class PageError(Exception):
     """A page or a link that cannot be part of the site; the message names it."""
 
 
-def gather(folder: Path) -> list[str]:
-    """Write everything that Sphinx reads into `folder`, and return the names of the pages.
+def gather(folder: Path) -> None:
+    """Write everything that Sphinx reads into `folder`.
 
     Raises:
         PageError: if a page is not in the menu, or a link leads nowhere.
@@ -105,15 +105,14 @@ def gather(folder: Path) -> list[str]:
         made = _described(path, linked(text, path, place, places, folder))
         if path == FIRST:
             made += _menu(places)
-            made += _toctree("API", [f"api/{name}" for name in PACKAGES], hidden=True)
+            made += _toctree("API", [f"api/{name}" for name in PACKAGES])
         if path == "docs/design/README.md":
-            made += _toctree("", [f"{PurePosixPath(p).stem}" for p in _design()], hidden=True)
+            made += _toctree("", [f"{PurePosixPath(p).stem}" for p in _design()])
         _write(folder / place, made)
     found = entries(PluginHost({}))
     for place, text in [*entry_pages(found), *module_pages(found)]:
         _write(folder / place, text)
     shutil.copytree(ROOT / "docs/site/static", folder / "static", dirs_exist_ok=True)
-    return list(places.values())
 
 
 def _design() -> list[str]:
@@ -220,7 +219,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 def _menu(places: Mapping[str, str]) -> str:
     return "".join(
-        _toctree(caption, [_entry(path, places[path]) for path in paths], hidden=True)
+        _toctree(caption, [_entry(path, places[path]) for path in paths])
         for caption, paths in SECTIONS.items()
     )
 
@@ -230,8 +229,8 @@ def _entry(path: str, place: str) -> str:
     return f"{TITLES[path]} <{name}>" if path in TITLES else name
 
 
-def _toctree(caption: str, names: list[str], *, hidden: bool) -> str:
-    options = [*([":hidden:"] if hidden else []), *([f":caption: {caption}"] if caption else [])]
+def _toctree(caption: str, names: list[str]) -> str:
+    options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
     return "\n".join(["\n```{toctree}", *options, "", *names, "```\n"])
 
 

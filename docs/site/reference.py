@@ -13,7 +13,15 @@ from typing import Any, Final, NamedTuple
 
 import flow_core
 from flow_core import Flow, Fusion, hints
-from flow_core.plugins import OperatorSpec, Placement, PluginHost, Registered, SinkSpec, SourceSpec
+from flow_core.plugins import (
+    Kind,
+    OperatorSpec,
+    Placement,
+    PluginHost,
+    Registered,
+    SinkSpec,
+    SourceSpec,
+)
 from flow_testing.pictures import picture, scenes, without
 
 PACKAGES: Final = (
@@ -43,6 +51,13 @@ SPARK: Final[Mapping[Placement, str]] = MappingProxyType(
     }
 )
 
+COMPILED: Final[Mapping[Kind, str]] = MappingProxyType(
+    {
+        Kind.STAGE: "into the loop of its neighbours",
+        Kind.BOUNDARY: "no: the loops before and after it are separate",
+    }
+)
+
 _Spec = OperatorSpec | SourceSpec | SinkSpec
 
 
@@ -57,7 +72,7 @@ def front(description: str, *, in_menu: bool = False) -> str:
 
 
 class Entry(NamedTuple):
-    """What the registry knows by one name."""
+    """A record of the registry, with the text of its object."""
 
     spec: _Spec
     distribution: str
@@ -129,14 +144,7 @@ def _facts(entry: Entry, elsewhere: Iterable[str] | None) -> Iterator[tuple[str,
     yield "package", f"[{entry.distribution}](../packages/{entry.distribution}.md)"
     yield "demand", spec.backpressure.value
     if isinstance(spec, OperatorSpec):
-        yield (
-            "compiled",
-            (
-                "into the loop of its neighbours"
-                if spec.kind.value == "stage"
-                else "no: the loops before and after it are separate"
-            ),
-        )
+        yield "compiled", COMPILED[spec.kind]
     if not isinstance(spec, SinkSpec):
         yield "fusion", spec.answers.name or "none" if spec.answers != Fusion.NONE else "none"
     if isinstance(spec, OperatorSpec):

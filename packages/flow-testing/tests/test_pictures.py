@@ -46,6 +46,12 @@ def test_a_source_without_a_subscriber_is_said_to_have_none() -> None:
     assert draw(Scene("flow.just(1)", {"a": "-1-|"})).words.startswith("a: not subscribed to.")
 
 
+def test_a_signal_after_the_end_of_the_picture_is_not_drawn() -> None:
+    shown = draw(Scene("a.map(str)", {"a": "-1-2-3-|"}, until=4))
+    assert labels(shown.svg) == ["1", "2", "1", "2"]
+    assert "completes" not in shown.words
+
+
 def test_an_error_is_drawn_as_a_cross_and_said() -> None:
     shown = draw(Scene("a", {"a": "-1-#"}))
     assert shown.words.endswith("1 at 1 s, fails at 3 s.")

@@ -102,7 +102,8 @@ def play(scene: Scene) -> Played:
         made: Publisher[Any] = eval(scene.flow, {"flow": flow_core, **names})
         results = [_subscribed(made, at, scene, clock) for at in scene.subscribers]
         clock.advance_to(_LONGEST_S if scene.until is None else scene.until)
-        inputs = {name: _input_lines(source) for name, source in sources.items()}
+        now = clock.now()
+        inputs = {name: _input_lines(source, now) for name, source in sources.items()}
     until = scene.until if scene.until is not None else _last(inputs, results)
     return Played(inputs, tuple(results), until)
 
@@ -120,14 +121,14 @@ def _subscribed(made: Publisher[Any], at: float, scene: Scene, clock: VirtualClo
     return line
 
 
-def _input_lines(source: MarbleSource[Any]) -> tuple[Line, ...]:
-    """Return what each subscriber of a source could receive before it left."""
+def _input_lines(source: MarbleSource[Any], now: float) -> tuple[Line, ...]:
+    """Return the signals that each subscriber of a source could receive until now."""
     lines: list[Line] = []
     for since, cancelled in source.subscriptions:
         signals = [
             signal._replace(time_s=since + signal.time_s)
             for signal in source.signals
-            if cancelled is None or since + signal.time_s <= cancelled
+            if since + signal.time_s <= (now if cancelled is None else cancelled)
         ]
         lines.append(Line(since, signals, cancelled))
     return tuple(lines)
