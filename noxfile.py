@@ -4,7 +4,7 @@ nox                     the quick tier, which CI runs: lint, typing, examples, a
                         package on the newest Python (the core's on the oldest, too), without those
                         that take long
 nox -t nightly          all tests on all Pythons, all schedules, clusters, faults, Java's kit: hours
-nox -t release          ten rounds of faults, and all benchmarks: hours
+nox -t release          ten rounds of faults, all benchmarks, and what is published: hours
 nox -l                  list the sessions: none takes more than half an hour
 nox -s "tests-3.12(flow-ops)" -- -k observe_on
                         one package on one Python; pytest gets what follows `--`
@@ -143,6 +143,8 @@ BIN = ROOT / ".nox" / "common" / ("Scripts" if os.name == "nt" else "bin")
 
 SITE = ROOT / ".nox" / "site"
 """The folder in which the session `docs` builds the site."""
+RELEASED = ROOT / ".nox" / "release"
+"""The folder in which the session `release_check` leaves what it has checked."""
 
 # --- What `nox` runs ----------------------------------------------------------------------------
 
@@ -489,6 +491,14 @@ def docs(session: nox.Session) -> None:
     print(f"The site begins at {SITE.relative_to(ROOT)}/index.html")
 
 
+@nox.session(tags=["release"], python=SUPPLIED, reuse_venv=True)
+def release_check(session: nox.Session) -> None:
+    """Build the last commit's sdists and wheels twice, compare, check, install and use them."""
+    session.install(*dependencies("release"))
+    options = (f"--uv={UV}", f"--find-links={pyspark_wheel(session)}")
+    session.run("python", "tools/release.py", str(RELEASED.relative_to(ROOT)), *options)
+
+
 @nox.session(tags=["release"], **COMMON)
 def bench(session: nox.Session) -> None:
     """Measure everything and write docs/benchmarks; ``-- bench_ops.py`` only prints its tables."""
@@ -695,14 +705,17 @@ def format_(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=True)
 def changelog(session: nox.Session) -> None:
-    """Print what each package's next release notes will say."""
+    """Print what each package's next release notes will say; ``-- --yes`` writes them."""
     session.install(*dependencies("changelog"))
     for package in PACKAGES:
+        if not any(Path("packages", package, "changelog.d").glob("*.md")):
+            session.log(f"{package}: nothing has changed since its last release")
+            continue
         project = tomllib.loads(Path(f"packages/{package}/pyproject.toml").read_text("utf-8"))
         session.run(
             "towncrier",
             "build",
-            "--draft",
+            *(session.posargs or ["--draft"]),
             f"--config=packages/{package}/pyproject.toml",
             f"--name={package}",
             f"--version={project['project']['version']}",
