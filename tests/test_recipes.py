@@ -61,3 +61,9 @@ def test_the_table_says_what_is_counted() -> None:
     ]
     assert len(rows) == 12
     assert "\n".join(rows) in TEXT, "the table should be:\n" + "\n".join(rows)
+
+
+def test_the_answers_are_thirty_and_more_with_a_block_each() -> None:
+    parts = PAGE.with_name("how-to.md").read_text("utf-8").split("\n## ")[1:]
+    assert len(counted()) + len(parts) >= 30
+    assert [part.count("\n```python\n") for part in parts] == [1] * len(parts)

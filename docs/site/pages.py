@@ -29,6 +29,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "Begin": ("README.md",),
         "How to": (
             "docs/recipes.md",
+            "docs/how-to.md",
             "docs/asyncio.md",
             "docs/web.md",
             "docs/cores.md",
