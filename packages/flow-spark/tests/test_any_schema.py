@@ -75,6 +75,7 @@ def check_all(spark: SparkSession, schema: StructType, rows: list[tuple[Any, ...
 
 @pytest.mark.spark
 @pytest.mark.timeout(3000)
+@pytest.mark.filterwarnings("ignore:all .* columns are read:RuntimeWarning")  # a wide schema
 @given(schemas_with_rows(), st.sampled_from(ZONES))
 @LAX
 def test_rows_of_any_schema_come_and_go_as_they_are(

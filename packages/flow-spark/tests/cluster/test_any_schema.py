@@ -20,6 +20,7 @@ KNOWN = [zone for zone in ZONES if zone != "PST"]
 @pytest.mark.cluster
 @pytest.mark.spark
 @pytest.mark.timeout(3000)
+@pytest.mark.filterwarnings("ignore:all .* columns are read:RuntimeWarning")  # a wide schema
 @given(schemas_with_rows(), st.sampled_from(KNOWN))
 @LAX
 def test_rows_of_any_schema_come_and_go_as_they_are(

@@ -313,8 +313,10 @@ def test_executors_without_the_packages_are_reported_in_a_session_made_elsewhere
 
 
 EXISTING = """
+import flow_spark.driver.existing
 from flow_spark import SessionConflictError, session
 from pyspark.sql import SparkSession
+flow_spark.driver.existing._LOOKS_FOR_S = 100.0  # on a busy machine, a small job takes long
 builder = SparkSession.builder.master({master!r})
 for key, value in {conf!r}.items():
     builder = builder.config(key, value)
