@@ -664,7 +664,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         key: Callable[[T_co], Any] | None = None,
         same: Callable[[Any, Any], object] | None = None,
     ) -> Flow[T_co]:
-        """Items that differ from the item before them.
+        """Items that differ from the item that was sent before them.
 
         >>> import flow_core as flow
         >>> list(flow.just(1, 1, 2, 2, 1).distinct_until_changed())

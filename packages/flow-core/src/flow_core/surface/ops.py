@@ -906,8 +906,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             action: called with an item: a coroutine function, or a function that runs in a thread.
             concurrency: how many items are worked on at a time.
-            executor: runs functions, not coroutine functions. Keep it open as long as the flow runs.
-                None for the flow's own threads.
+            executor: threads that run functions, but not coroutine functions; `on_processes` is for
+                processes. Keep it open as long as the flow runs. None for the flow's own threads.
             ordered: whether the items keep their order; otherwise an item comes as soon as its action
                 is done.
             retry: how often an item is tried again: at once, or as `backoff` says.
@@ -1502,8 +1502,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             function: called with an item; returns the result, which is not None. It is a plain function
                 or, more often, an ``async def``.
             concurrency: how many items are worked on at a time.
-            executor: runs functions, not coroutine functions. Keep it open as long as the flow runs.
-                None for the flow's own threads.
+            executor: threads that run functions, but not coroutine functions; `on_processes` is for
+                processes. Keep it open as long as the flow runs. None for the flow's own threads.
             ordered: whether results come in the order of the items; otherwise they come as they are
                 ready.
             retry: how often an item is tried again: at once, or as `backoff` says.

@@ -396,7 +396,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         key: Callable[[T_co], Any] | None = None,
         same: Callable[[Any, Any], object] | None = None,
     ) -> ParallelFlow[T_co]:
-        """Items that differ from the item before them.
+        """Items that differ from the item that was sent before them.
 
         In each rail; see `Flow.distinct_until_changed`.
         """

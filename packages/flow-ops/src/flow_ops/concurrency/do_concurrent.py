@@ -50,8 +50,8 @@ def do_concurrent(
     Args:
         action: called with an item: a coroutine function, or a function that runs in a thread.
         concurrency: how many items are worked on at a time.
-        executor: runs functions, not coroutine functions. Keep it open as long as the flow runs.
-            None for the flow's own threads.
+        executor: threads that run functions, but not coroutine functions; `on_processes` is for
+            processes. Keep it open as long as the flow runs. None for the flow's own threads.
         ordered: whether the items keep their order; otherwise an item comes as soon as its action
             is done.
         retry: how often an item is tried again: at once, or as `backoff` says.
