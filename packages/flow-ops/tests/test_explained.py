@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -25,6 +26,10 @@ def first() -> Flow[int]:
 
 def second() -> Flow[int]:
     return flow.range(5).filter(bool)
+
+
+async def later(text: str) -> str:
+    return text
 
 
 ALL_READ: dict[str, Callable[[Flow[int], Flow[int]], Flow[Any]]] = {
@@ -84,7 +89,7 @@ def test_a_branch_is_drawn_where_it_joins_with_loops_that_count_on() -> None:
 
 def test_a_source_of_several_flows_has_a_branch_for_each() -> None:
     drawn = lines(flow.merge(first(), flow.concat(second(), flow.just(1))))
-    assert drawn[1].startswith("├── source merge(2 flows), assembled at ")
+    assert drawn[1] == "├── source merge(2 flows): a publisher"
     assert drawn[2:6] == [
         "├── from",
         "│   ├── source range(0, 10): an iterator",
@@ -105,6 +110,42 @@ def test_a_flow_that_is_merged_again_is_drawn_once() -> None:
     text = explain(first().merge(second()).merge(flow.just(7)))
     assert text.count("source range(0, 10)") == text.count("source range(0, 5)") == 1
     assert text.count("source just(7)") == 1
+
+
+def test_a_loop_says_on_whose_thread_it_runs() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        made = flow.range(3).map(abs).subscribe_on(pool).map(abs).observe_on(pool).map(str)
+        made = made.delay(1).filter(bool).map_concurrent(later, 2).map(len)
+        loops = [line.partition(", ")[2] for line in lines(made) if "loop" in line]
+        assert loops == [
+            "pushed on the executor of subscribe_on: map",
+            "fed on the executor of subscribe_on: map",
+            "fed on the executor of observe_on: map",
+            "fed on the clock of delay: filter",
+            "fed on the workers of map_concurrent: map",
+        ]
+        moved = flow.range(3).map(abs).observe_on(pool).subscribe_on(pool)
+        assert "loop 1, pushed: map" in explain(moved)  # observe_on requests on its executor
+        polled = flow.range(3).skip(1).observe_on(pool)
+        assert "polled by observe_on (SYNC fusion) on the executor of observe_on" in explain(polled)
+    ticks = flow.interval(1).map(str)
+    assert "interval(1 s): a publisher; items come on its clock" in explain(ticks)
+    assert "fed on the clock of interval: map" in explain(ticks)
+    assert "fed: map" in explain(ticks.merge(flow.just("a").hide()).map(len))  # from both threads
+
+
+def test_rails_are_drawn_inside() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        made = flow.range(9).parallel(2).run_on(pool).map(str).sequential().map(len)
+        assert [line.partition("(")[0] for line in lines(made)[3:]] == [
+            "├── each of 2 rails",
+            "│   ├── source rail: a publisher",
+            "│   ├── boundary observe_on",
+            "│   └── loop 1, fed on the executor of observe_on: map",
+            "│       └── map",
+            "└── loop 2, pulled by iteration, or pushed to a subscriber: map",
+            "    └── map",
+        ]
 
 
 def test_inner_flows_that_a_function_makes_are_explained() -> None:

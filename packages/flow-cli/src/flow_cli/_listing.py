@@ -143,10 +143,12 @@ def _said(spec: Spec) -> Iterator[tuple[str, str]]:
             yield "kind", spec.kind.value
             yield "back-pressure", spec.backpressure.value
             yield "fusion", f"asks {fusion_text(spec.asks)}, answers {fusion_text(spec.answers)}"
+            yield "thread", spec.thread.value
             yield "on a cluster", spec.placement.value
         case SourceSpec():
             yield "back-pressure", spec.backpressure.value
             yield "fusion", f"answers {fusion_text(spec.answers)}"
+            yield "thread", spec.thread.value
             yield "items", "on a cluster" if spec.distributed else "in this process"
         case SinkSpec():
             yield "back-pressure", spec.backpressure.value
@@ -241,6 +243,7 @@ def _facts(spec: Spec) -> dict[str, Any]:  # Any: what JSON can hold
                 "asks": _modes(spec.asks),
                 "answers": _modes(spec.answers),
                 "conditional": spec.conditional,
+                "thread": spec.thread.name.lower(),
                 "placement": spec.placement.value,
                 "method": spec.method,
             }
@@ -248,6 +251,7 @@ def _facts(spec: Spec) -> dict[str, Any]:  # Any: what JSON can hold
             return {
                 "backpressure": spec.backpressure.name.lower(),
                 "answers": _modes(spec.answers),
+                "thread": spec.thread.name.lower(),
                 "distributed": spec.distributed,
                 "method": spec.method,
             }

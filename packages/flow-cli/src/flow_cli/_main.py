@@ -176,11 +176,17 @@ def _parser() -> Parser:
         "explain",
         parents=[common, placed],
         help="show a flow's sources, loops and boundaries",
-        usage="flow explain TARGET [--source] [--plan] [--on ENGINE] [--master URL] [--remote URL] "
-        "[--spool FOLDER] [-- --name value ...]",
+        usage="flow explain TARGET [--format FORMAT] [--source] [--plan] [--on ENGINE] "
+        "[--master URL] [--remote URL] [--spool FOLDER] [-- --name value ...]",
         description="Show a Flow, or what a function returns, without running it: its sources, "
         "which stages are compiled into which loop, and the boundaries between loops.",
         allow_abbrev=False,
+    )
+    explain.add_argument(
+        "--format",
+        choices=("text", "mermaid", "svg", "json"),
+        default="text",
+        help="text, mermaid (for Markdown), svg (a picture) or json (for programs)",
     )
     explain.add_argument("--source", action="store_true", help="show the generated loops' code")
     explain.add_argument(

@@ -79,8 +79,11 @@ def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop
     Raises:
         UsageError: as for `run_target`.
     """
-    from flow_cli.explain import drawn
-
+    for option in ("source", "plan"):
+        if getattr(options, option) and options.format in {"svg", "mermaid"}:
+            raise UsageError(
+                f"--format {options.format} has no room for what --{option} shows; text and json do"
+            )
     if _pipelines.is_pipeline(options.target):
         _explain_pipeline(options, given, stop)
         return
@@ -99,9 +102,23 @@ def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop
             flow = _flow(found, call, engine)
             if flow is None:
                 raise UsageError(f"{found.name}() returned None, which is not a flow to explain")
-            tree, refused = drawn(flow, found.name, source=options.source, plan=options.plan)
-            _console().print(tree)
-    if refused:
+            _explain(flow, found.name, options)
+
+
+def _explain(flow: _AnyFlow, title: str, options: argparse.Namespace, sink: str = "") -> None:
+    """Print the structure of a flow, and of the sink behind it; exit if the flow is refused."""
+    from flow_cli.drawing.parts import parts_of, refused, with_sink
+    from flow_cli.drawing.tree import tree
+    from flow_cli.explain import drawn
+
+    parts = parts_of(flow, source=options.source, plan=options.plan)
+    if sink:
+        parts = with_sink(parts, sink)
+    if options.format == "text":
+        _console().print(tree(title, parts))
+    else:
+        print(drawn(parts, options.format, title))  # noqa: T201 - the command's output
+    if refused(parts):
         sys.exit(FAILED)
 
 
@@ -126,22 +143,12 @@ def _run_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop)
 
 
 def _explain_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
-    from rich.text import Text
-
-    from flow_cli.explain import drawn
-
     pipeline = _pipelines.load(options, given)
     _check_engine(options)
     flow, sink = pipeline.flow(), pipeline.sink()
     settings = _settings(options, options.target, pipeline.engine_options.name)
     with _engine(settings, options.on, stop) as engine:
-        title = Path(options.target).stem
-        placed = engine.place(flow)
-        tree, refused = drawn(placed, title, source=options.source, plan=options.plan)
-        tree.add(Text.assemble(("sink ", "dim"), (repr(sink), "bold green")))
-        _console().print(tree)
-    if refused:
-        sys.exit(FAILED)
+        _explain(engine.place(flow), Path(options.target).stem, options, repr(sink))
 
 
 def _check_engine(options: argparse.Namespace) -> None:

@@ -215,9 +215,9 @@ class RichDisplay(Display):
 
     @override
     def drawn(self, flow: Flow[Any]) -> Mapping[str, str]:  # Any: of any items
-        from flow_cli.explain import html  # rich, which is slow to import
+        from flow_cli.explain import explain  # rich, which is slow to import
 
-        return {"text/html": html(flow)}
+        return {"text/html": explain(flow, format="svg", title=type(flow).__name__)}
 
     def _refresh(self, stopped: threading.Event) -> None:
         while not stopped.wait(_REFRESH_S):

@@ -96,6 +96,7 @@ def test_the_list_is_there_for_programs_too(flow: Any) -> None:
         "asks": ["SYNC", "ASYNC"],
         "answers": ["ASYNC"],
         "conditional": False,
+        "thread": "same",
         "placement": "driver",
         "method": None,
     }
@@ -112,8 +113,9 @@ def test_the_list_is_there_for_programs_too(flow: Any) -> None:
 
 COMMON = {"name", "target", "summary", "distribution", "version", "plugin"}
 SHAPE = {
-    "operators": {"kind", "backpressure", "asks", "answers", "conditional", "placement", "method"},
-    "sources": {"backpressure", "answers", "distributed", "method"},
+    "operators": {"kind", "backpressure", "asks", "answers", "conditional", "thread"}
+    | {"placement", "method"},
+    "sources": {"backpressure", "answers", "thread", "distributed", "method"},
     "sinks": {"backpressure", "method"},
     "engines": {"options"},
     "executors": set(),

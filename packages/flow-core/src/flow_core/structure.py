@@ -28,6 +28,8 @@ __all__ = [
     "Place",
     "boundary_of",
     "call_of",
+    "inside_of",
+    "made_at",
     "moved",
     "placed",
     "source_of",
@@ -165,6 +167,23 @@ def upstreams_of(flow: Flow[Any]) -> tuple[object, ...]:
     return named
 
 
+def inside_of(flow: Flow[Any]) -> tuple[tuple[str, Flow[Any]], ...]:
+    """Return the flows that run within that source, if it has an attribute `inside`.
+
+    >>> import flow_core as flow
+    >>> inside_of(flow.just(1).map(str))
+    ()
+
+    Args:
+        flow: any flow.
+
+    Returns:
+        Pairs of what a flow is to the source, in a few words, and the flow.
+    """
+    named: tuple[tuple[str, Flow[Any]], ...] = getattr(flow._source, "inside", ())
+    return named
+
+
 def stages_of(flow: Flow[Any]) -> tuple[Stage[Any, Any], ...]:
     """Return the stages since the last boundary, upstream first.
 
@@ -185,6 +204,17 @@ def boundary_of(flow: Flow[Any]) -> tuple[Flow[Any], Operator[Any, Any]] | None:
     while flow._boundary is None and flow._parent is not None:
         flow = flow._parent
     return None if flow._boundary is None else flow._boundary[:2]
+
+
+def made_at(flow: Flow[Any]) -> str | None:
+    """Return the place where that source, or the last boundary, was assembled, as ``file:line``.
+
+    Args:
+        flow: any flow.
+    """
+    while flow._boundary is None and flow._parent is not None:
+        flow = flow._parent
+    return line_of(flow._site if flow._boundary is None else flow._boundary[2])
 
 
 def call_of(flow: Flow[T]) -> CallableSource[T] | None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 def told(made: Flow[object]) -> list[str]:
     """The lines about what runs where."""
     return [
-        line.lstrip("├└│─ ")
+        line.lstrip("├└│─ ").partition("  test_explained.py")[0]
         for line in explain(made).splitlines()
         if "absorbed" in line or "loop" in line
     ]

@@ -30,6 +30,7 @@ from flow_core.plugins.records import (
     SinkSpec,
     SourceSpec,
     Spec,
+    Thread,
     TranslationSpec,
     load_object,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "SinkSpec",
     "SourceSpec",
     "Spec",
+    "Thread",
     "TranslationSpec",
     "hookimpl",
     "load_object",

@@ -19,6 +19,7 @@ from flow_core.plugins.records import (
     Placement,
     SinkSpec,
     SourceSpec,
+    Thread,
 )
 from flow_core.protocols import Fusion
 from flow_core.sources import files
@@ -45,6 +46,8 @@ from flow_core.stages import (
 )
 
 _ACROSS: Final = Fusion.SYNC | Fusion.THREAD_BOUNDARY
+
+_IN_A_LOOP: Final = frozenset({"from_async_iterable", "from_future", "using_when"})
 
 _EFFECTS: Final = frozenset({"do_on_next", "do_after_next"})
 """Operators with effects in the process that runs the flow: on a cluster, these effects would be
@@ -129,6 +132,7 @@ def flow_sources() -> Iterator[SourceSpec]:
             getattr(sources, name),
             target=f"flow_core.sources:{name}",
             answers=answers.get(name, Fusion.NONE),
+            thread=Thread.LOOP if name in _IN_A_LOOP else Thread.SAME,
         )
     yield from _reading()
 

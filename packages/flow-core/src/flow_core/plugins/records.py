@@ -30,6 +30,7 @@ __all__ = [
     "SinkSpec",
     "SourceSpec",
     "Spec",
+    "Thread",
     "TranslationSpec",
 ]
 
@@ -60,6 +61,21 @@ class Backpressure(enum.Enum):
     """An item that was not requested fails the flow with MissingBackpressureError."""
     NONE = "ignores demand"
     """Items are sent, whether they were requested or not."""
+
+
+class Thread(enum.Enum):
+    """The threads on which an operator or a source gives its items."""
+
+    SAME = "items keep their thread, or come where they are requested"
+    EXECUTOR = "items come on its executor"
+    CLOCK = "items come on its clock"
+    """Items that do not need to wait may keep their thread."""
+    LOOP = "items come in an event loop"
+    """That of the subscriber, if there is one, or else that of the library."""
+    WORKERS = "items come on its workers"
+    """The threads, processes or tasks in which its functions run."""
+    UPSTREAM = "the upstream works on its executor"
+    """A source that works when it is subscribed to, or when items are requested, works there."""
 
 
 class Placement(enum.Enum):
@@ -158,6 +174,7 @@ class OperatorSpec(Spec):
             that is not fused).
         conditional: whether the operator tells its upstream which items it has dropped
             (`try_on_next`).
+        thread: on which thread the items come, if the operator decides that.
         placement: where the operator runs when the items are on a cluster. A BOUNDARY that is
             REFUSED cannot be put behind items that have no order there; for a stage, its template
             decides.
@@ -174,6 +191,7 @@ class OperatorSpec(Spec):
     asks: Fusion = Fusion.NONE
     answers: Fusion = Fusion.NONE
     conditional: bool = False
+    thread: Thread = Thread.SAME
     placement: Placement = Placement.DRIVER
     method: str | None = None
 
@@ -214,6 +232,7 @@ class SourceSpec(Spec):
         backpressure: how the source treats demand.
         answers: the fusion modes that the source may grant, with THREAD_BOUNDARY if it also grants
             them across threads.
+        thread: on which thread the items come, if the source decides that.
         distributed: whether the items are on a cluster, so that stages move there (macro-fusion).
         method: the method of `Flow` that does the same with this flow as the first argument; None
             if there is no such method. Only the packages that `Flow` knows have methods.
@@ -224,6 +243,7 @@ class SourceSpec(Spec):
     _: KW_ONLY
     backpressure: Backpressure = Backpressure.FULL
     answers: Fusion = Fusion.NONE
+    thread: Thread = Thread.SAME
     distributed: bool = False
     method: str | None = None
 

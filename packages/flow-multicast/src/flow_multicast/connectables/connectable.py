@@ -80,6 +80,11 @@ class ConnectableBase(Connectable[T], Generic[T]):
         """The source; for `flow explain`."""
         return ()
 
+    @property
+    def shared(self) -> object:
+        """The identity of the run that all subscribers share; for `flow explain`."""
+        return self
+
     @override
     def reset(self) -> None:
         """Do nothing: by default, there is nothing to forget."""

@@ -168,6 +168,11 @@ class RefCounted(Publisher[T]):
         """The upstreams of the connectable; for `flow explain`."""
         return self._connectable.upstreams
 
+    @property
+    def shared(self) -> object:
+        """The connectable, which runs once for all; for `flow explain`."""
+        return self._connectable
+
     @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         downstream = core_subscriber(subscriber)

@@ -17,8 +17,9 @@ from flow_core.operator import Operator
 from flow_core.parallel import ParallelFlow
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.results import FailureHandling, FailurePolicy
-from flow_core.sources import defer, from_iterable
-from flow_core.structure import moved, source_of
+from flow_core.sources import from_iterable
+from flow_core.structure import DeferredSource, moved, source_of
+from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Mapper, itself
 from flow_ops.parallel.dispatch import Dispatcher, RailSource
 from flow_ops.parallel.failures import filter_rail, map_rail
@@ -179,12 +180,47 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
                 rails = [_over(Flow(RailSource(dispatcher)), whole) for _ in range(count)]
                 return mapped(from_iterable(rails), mapper, limits, FlatMap)
 
-            return defer(run)
+            return Flow(_Sequential(run, count, rail))
 
         return self._source.pipe(Operator("parallel", apply, f"{count}: {rail!r}"))
 
     def __repr__(self) -> str:
         return f"{self._source!r} | parallel({self._rails}: {self._rail!r})"
+
+
+@final
+class _Sequential(DeferredSource[R]):
+    """The items of all rails, which are made for each subscriber.
+
+    Args:
+        run: makes rails, deals the items out to them, and returns what they give.
+        rails: the number of rails.
+        rail: the flow that describes each rail.
+    """
+
+    __slots__ = ("_rail", "_rails", "_run")
+
+    def __init__(self, run: Callable[[], Flow[R]], rails: int, rail: Flow[R]) -> None:
+        self._run = run
+        self._rails = rails
+        self._rail = rail
+
+    @property
+    def inside(self) -> tuple[tuple[str, Flow[R]], ...]:
+        """The flow of each rail; for `flow explain`."""
+        return ((f"each of {self._rails} rails", self._rail),)
+
+    @override
+    def resolve(self) -> Flow[R]:
+        return self._run()
+
+    @override
+    def subscribe(self, subscriber: Subscriber[R], /) -> None:
+        itself: Flow[R] = Flow(self)
+        itself.subscribe(core_subscriber(subscriber))
+
+    def __repr__(self) -> str:
+        return f"sequential({self._rails} rails)"
 
 
 def _over(source: Flow[Any], rail: Flow[T]) -> Flow[T]:
