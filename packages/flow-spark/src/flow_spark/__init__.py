@@ -27,6 +27,7 @@ from flow_spark.errors import (
     SessionStartError,
     SparkJobError,
     SpoolError,
+    UnsupportedPlatformError,
     UnsupportedTypeError,
 )
 
@@ -72,6 +73,7 @@ __all__ = [
     "SparkJobError",
     "SpoolError",
     "SqliteBatchStore",
+    "UnsupportedPlatformError",
     "UnsupportedTypeError",
     "WriteSubscriber",
     "batch_writer",

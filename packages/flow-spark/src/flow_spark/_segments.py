@@ -17,11 +17,11 @@ Files, all of them private, each either complete or absent:
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import secrets
+import sys
 import time
 import uuid
 from collections.abc import Generator, Iterator
@@ -33,6 +33,9 @@ import pyarrow
 
 from flow_spark.errors import SpoolError
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema
+
+if sys.platform != "win32":  # where `stream_source` says that it cannot run
+    import fcntl
 
 __all__ = ["Lock", "Outcome", "Segment", "Segments", "SpoolPosition", "read_segment"]
 

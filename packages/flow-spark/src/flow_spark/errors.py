@@ -19,6 +19,7 @@ __all__ = [
     "SessionStartError",
     "SparkJobError",
     "SpoolError",
+    "UnsupportedPlatformError",
     "UnsupportedTypeError",
 ]
 
@@ -65,6 +66,10 @@ class SchemaMismatchError(FlowError, TypeError):
         super().__init__(message)
         self.item_index = item_index
         self.field = field
+
+
+class UnsupportedPlatformError(FlowError, RuntimeError):
+    """This system lacks what flow-spark needs to end processes; the text lists it."""
 
 
 class UnsupportedTypeError(FlowError, TypeError):

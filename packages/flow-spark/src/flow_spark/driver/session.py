@@ -33,6 +33,7 @@ from flow_spark.jobs.redaction import (
 )
 from flow_spark.jobs.running_jobs import showing
 from flow_spark.pickling.modules import own_paths
+from flow_spark.platforms import check_platform
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -147,7 +148,9 @@ def session(
         SessionConflictError: if another session, with other settings, runs in this process; or if
             `existing`, or the server at `remote`, does not have what a flow needs: the right
             version of Spark, and the right Python on the executors.
+        UnsupportedPlatformError: on Windows, which has no groups of processes.
     """
+    check_platform()
     with contextlib.ExitStack() as stack:
         if existing is not None:
             spark = existing

@@ -21,6 +21,7 @@ from flow_spark.jobs.publisher import JobSource
 from flow_spark.jobs.shuffling import ShuffledOrigin
 from flow_spark.jobs.stream_origin import StreamOrigin
 from flow_spark.jobs.united import UnitedOrigin
+from flow_spark.platforms import check_platform
 
 __all__ = ["SparkSource", "is_on_spark", "united"]
 
@@ -38,6 +39,7 @@ class SparkSource(AbsorbingSource[T]):
     __slots__ = ("origin",)
 
     def __init__(self, origin: Origin) -> None:
+        check_platform()
         self.origin: Final = origin
 
     @override

@@ -25,6 +25,7 @@ from flow_spark.items.columns import BATCH_ROWS, to_batches
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.types import item_type
 from flow_spark.jobs.frames import arrow_schema, is_connect, release_of
+from flow_spark.platforms import check_platform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,10 +98,12 @@ def stream_source(
 
     Raises:
         SessionConflictError: if Spark is older than 4.2.
+        UnsupportedPlatformError: on Windows, which has no such locks.
         SpoolError: if the spool is in use, or holds other columns.
         UnsupportedTypeError: if the columns are not known.
         ValueError: if a number is too small, or `spool` is not a path of this machine.
     """
+    check_platform()
     if release_of(session.version) < _SINCE:
         raise SessionConflictError(
             f"stream_source() needs Spark 4.2, and the session runs {session.version}, which asks "
