@@ -73,17 +73,19 @@ def show(name: str) -> None:
     """Print the signature, the description and the distribution of an operator, source or sink.
 
     Args:
-        name: the name under which a plugin registers it; ``acme.smooth`` is the method ``smooth``
-            of the namespace ``acme``.
+        name: the name under which a plugin registers it, also as Java would write it:
+            ``flatMap``; ``acme.smooth`` is the method ``smooth`` of the namespace ``acme``.
 
     Raises:
         UnknownOperatorError: if no plugin registers `name`; the message names similar names.
     """
     host = plugin_host()
+    plain = hints.words_of(name) if name.isidentifier() else ()
     found = [
-        records[name]
+        records[each]
+        for each in dict.fromkeys((name, *plain))
         for records in (host.operators, host.sources, host.sinks, host.executors, host.clocks)
-        if name in records
+        if each in records
     ]
     texts = [_text(each.spec, each.plugin) for each in found]
     if not texts:

@@ -225,3 +225,9 @@ def test_a_check_loads_everything_and_fails_if_something_cannot_be(flow: Any) ->
     assert done.code == 1
     assert "operator 'shout' cannot be loaded from shout_x:shout" in done.out
     assert "namespace 'loud' cannot be loaded from shout_x:Loud" in done.out
+
+
+def test_help_knows_a_name_as_java_writes_it(flow: Any) -> None:
+    assert flow("help", "flatMapIterable").out == flow("help", "flat_map_iterable").out
+    assert flow("help", "fromIterable").out.startswith("flow_core.from_iterable(")
+    assert "flat map" in flow("help", "flat map").err
