@@ -300,6 +300,8 @@ def lint(session: nox.Session) -> None:
     session.install(*dependencies("lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    pages = map(str, Path().glob("*.md"))
+    session.run("codespell", *pages, "benchmarks", "docs", "examples", "packages", "tck", "tools")
     session.run("python", "docs/check.py")
     session.run("python", "docs/words.py")
     session.run("python", "tools/surface.py", "--check")
@@ -475,17 +477,20 @@ def run_examples(session: nox.Session, *selected: str) -> None:
 
 @nox.session(tags=["nightly"], requires=["common"], python=SUPPLIED, reuse_venv=True)
 def docs(session: nox.Session) -> None:
-    """Build the site, check its links, and run the blocks of its pages."""
+    """Build the site twice, check and compare it, look at it, and run the blocks of its pages."""
     install(session, *PACKAGES)
     session.install(*dependencies("docs", "test", "bench"))
     source = Path(session.create_tmp(), "source")
     shutil.rmtree(source, ignore_errors=True)
-    shutil.rmtree(SITE, ignore_errors=True)
     session.run("python", "docs/site/pages.py", str(source))
-    parsed = f"--doctree-dir={source.parent / 'doctrees'}"
-    build = ("sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "--jobs=auto", parsed)
-    session.run(*build, "--conf-dir=docs/site", str(source), str(SITE))
-    session.run("python", "docs/site/check.py", str(SITE))
+    again = source.parent / "again"
+    for built in (SITE, again):
+        shutil.rmtree(built, ignore_errors=True)
+        trees = f"--doctree-dir={source.parent / 'doctrees' / built.name}"
+        build = ("sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "--jobs=auto")
+        session.run(*build, trees, "--conf-dir=docs/site", str(source), str(built))
+    session.run("python", "docs/site/check.py", str(SITE), str(again))
+    session.run("python", "docs/site/look.py", str(SITE), str(SITE.with_name("site-pictures")))
     pages = ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs"]
     in_common(session, "pytest", *pages, *FILE_BY_FILE, *session.posargs)
     print(f"The site begins at {SITE.relative_to(ROOT)}/index.html")

@@ -564,7 +564,6 @@ def debugging() -> None:
         Case("debug mode", debugged),
         items=RUNS,
         unit="assembly",
-        plural="assemblies",
     )
 
     once = flow.just(1).map(increment)

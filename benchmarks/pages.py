@@ -102,6 +102,11 @@ Tables that [the report](README.md) has no room for. What is measured, and why, 
 """
 
 
+def plural(unit: str) -> str:
+    """Return the plural of a unit: ``assemblies`` for ``assembly``."""
+    return f"{unit[:-1]}ies" if unit.endswith("y") else f"{unit}s"
+
+
 def overview(results: Entry) -> str:
     """Return the first page: the machine, the marks, the pictures, and the tables of all cases."""
     tables, java = results["tables"], results["rxjava"]
@@ -334,7 +339,7 @@ def _case(table: Entry, java: Sequence[Entry]) -> str:
     unit = table["unit"]
     headings = ("case", "", f"ns / {unit}", "ratio", "spread", "mark", "RxJava 3", "spread")
     columns = len(headings) if any(theirs.values()) else len(headings) - 2
-    about = f"{table['items']:,} {unit}s, {_rounds(table)}"
+    about = f"{table['items']:,} {plural(unit)}, {_rounds(table)}"
     return (
         f"{_heading(table)}\n"
         + _table(headings[:columns], [row[:columns] for row in rows])

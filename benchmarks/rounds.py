@@ -24,6 +24,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from pages import plural
+
 PEERS = ("reactivex", "aiostream", "streamable", "streamz")
 ENOUGH = 7
 """The least number of rounds for a figure."""
@@ -147,7 +149,6 @@ def compare(
     clock: Callable[[], float] = time.process_time,
     same: Callable[[object], object] = lambda result: result,
     unit: str = "item",
-    plural: str | None = None,
     key: str | None = None,
 ) -> dict[str, float]:
     """Time the cases in turn and print a table; the first case is the floor.
@@ -161,7 +162,6 @@ def compare(
         clock: CPU seconds of the process by default; `time.perf_counter` where work waits.
         same: extracts the part of a result that must be equal in all cases, in each round.
         unit: the name of an item in the table.
-        plural: the plural of `unit`, if it is not formed by an s.
         key: the table's name in the report and the guard; None leaves it to the details.
 
     Returns:
@@ -188,7 +188,7 @@ def compare(
             f"{min(of):.2f}–{max(of):.2f}",
             case.verdict(ratio, items),
         )
-    _print(table, items, rounds, plural or f"{unit}s")
+    _print(table, items, rounds, plural(unit))
     record_cases(title, key, cases, unit=unit, items=items, rounds=rounds, clock=clock)
     return found
 

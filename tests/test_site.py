@@ -127,3 +127,43 @@ def test_a_problem_is_named_with_its_page(problems, body: str, problem: str) -> 
 
 def test_a_page_without_a_description_is_named(problems) -> None:  # type: ignore[no-untyped-def]
     assert problems("", page="<html></html>{}") == ["index.html: has no description"]
+
+
+def test_two_builds_that_differ_are_a_problem_that_names_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(SITE))
+    import check
+
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        (folder / "api").mkdir(parents=True)
+        (folder / "api" / "same.html").write_text("same")
+    assert list(check.differences(one, other)) == []
+    (one / "api" / "same.html").write_text("made at 12:00")
+    (other / "more.js").write_text("")
+    assert list(check.differences(one, other)) == [
+        "api/same.html: is not the same when it is built again",
+        "more.js: is in one of two builds only",
+    ]
+    del sys.modules["check"]
+
+
+def test_the_figures_on_the_first_page_are_those_of_the_benchmarks() -> None:
+    first = (SITE / "index.md").read_text("utf-8")
+    figures = re.findall(r"[\d.]+ ×", first)
+    assert len(figures) == 4
+    report = (SITE.parent / "benchmarks" / "README.md").read_text("utf-8")
+    assert [figure for figure in figures if figure not in report] == []
+
+
+def test_a_page_has_the_names_under_which_people_look_for_it(gathered: Path) -> None:
+    def row(name: str) -> str:
+        text = (gathered / "operators" / f"{name}.md").read_text("utf-8")
+        return "".join(re.findall(r"^\| also \| (.*) \|$", text, re.MULTILINE))
+
+    assert "`distinctUntilChanged`" in row("distinct_until_changed")
+    assert "`mapAsync`" in row("map_concurrent")
+    assert "`fromIterable`" in row("from_iterable")
+    assert "`withColumn`" in row("map")
+    assert row("hide") == ""

@@ -1,6 +1,7 @@
 """Check the site that was built: links, descriptions, and that it asks no other host for anything.
 
-python docs/site/check.py FOLDER    print what is wrong, as page: problem, and fail if anything is
+python docs/site/check.py FOLDER [AGAIN]    print what is wrong, as page: problem, and fail if
+                                            anything is; AGAIN is the site, built again
 """
 
 from __future__ import annotations
@@ -62,9 +63,27 @@ def problems(folder: Path) -> Iterator[str]:
                 yield f"{name}: a link leads to {link}, and that page has no such place"
 
 
+def differences(folder: Path, again: Path) -> Iterator[str]:
+    """Yield the files in which two builds of the site differ."""
+    files = {
+        path.relative_to(built)
+        for built in (folder, again)
+        for path in built.glob("**/*")
+        if path.is_file()
+    }
+    for path in sorted(files):
+        one, other = folder / path, again / path
+        if not one.is_file() or not other.is_file():
+            yield f"{path}: is in one of two builds only"
+        elif one.read_bytes() != other.read_bytes():
+            yield f"{path}: is not the same when it is built again"
+
+
 def main() -> None:
-    """Check the folder that the command names."""
-    if found := list(problems(Path(sys.argv[1]))):
+    """Check the folders that the command names."""
+    folder, *again = map(Path, sys.argv[1:])
+    found = [*problems(folder), *(each for other in again for each in differences(folder, other))]
+    if found:
         sys.exit("\n".join(found))
 
 

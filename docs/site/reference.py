@@ -95,6 +95,7 @@ def entry_pages(found: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
     """Yield the path and the text of the page for each operator, source and sink."""
     named = {name: _named(entry.text, found) for name, entry in found.items()}
     elsewhere = hints.tables()["elsewhere"]
+    others = _others(found)
     for name, entry in found.items():
         near = [*named[name], *(other for other, names in named.items() if name in names)]
         related = [other for other in dict.fromkeys(near) if other != name][:MOST_RELATED]
@@ -103,7 +104,7 @@ def entry_pages(found: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
             f"# {name}\n",
             *_picture(name),
             *map(_directive, _objects(name, entry.spec)),
-            _table(_facts(entry, elsewhere.get(name))),
+            _table([*_facts(entry, elsewhere.get(name)), *_also(name, others[name])]),
         ]
         if related:
             links = [f"* [`{other}`]({other}.md): {found[other].spec.summary}" for other in related]
@@ -151,6 +152,29 @@ def _facts(entry: Entry, elsewhere: Iterable[str] | None) -> Iterator[tuple[str,
         yield "on Spark", SPARK[spec.placement]
     for library, name in zip(LIBRARIES, elsewhere or (), strict=False):
         yield library, ", ".join(f"`{one}`" for one in name.split(", ")) if name else "–"
+
+
+def _others(found: Mapping[str, Entry]) -> Mapping[str, list[str]]:
+    """Return the names, by entry, for which people look who know other libraries."""
+    names: dict[str, list[str]] = {name: [] for name in found}
+    tables = hints.tables()
+    for library in ("itertools", "aiostream", "streamable"):
+        for word, own in tables[library].items():
+            for name in own.split(", "):
+                names.get(name, []).append(word)
+    for cell, way in tables["instead"].items():
+        first = re.match(r"`(\w+)\(", way)
+        if first is not None:
+            names.get(first[1], []).extend(cell.split(", "))
+    return names
+
+
+def _also(name: str, others: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the row of names that a search has to find: also the name as Java writes it."""
+    head, *tail = name.split("_")
+    java = head + "".join(part.capitalize() for part in tail)
+    if names := [other for other in dict.fromkeys([java, *others]) if other != name]:
+        yield "also", ", ".join(f"`{other}`" for other in names)
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:
