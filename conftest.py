@@ -29,7 +29,7 @@ from pathlib import Path
 
 import pytest
 
-ONE_IN = {"interleave": 64, "essential": 16, "tck": 16, "many": 16, "spark": 8, "slow": 4}
+ONE_IN = {"interleave": 96, "essential": 24, "tck": 24, "many": 24, "spark": 8, "slow": 6}
 """For each mark, the number of tests of which the quick tier draws one. Of those that explore,
 the essential ones count as such: those of primitives, and of what operators are made of. Of those
 on Spark, only the essential ones are drawn from."""

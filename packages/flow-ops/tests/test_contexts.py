@@ -552,11 +552,9 @@ def test_a_flow_on_a_pool_is_read_while_it_runs(pool: ThreadPoolExecutor) -> Non
 
 def test_explain_shows_the_prefetch_of_boundaries(pool: ThreadPoolExecutor) -> None:
     made = flow.range(3).pipe(observe_on(pool, prefetch=16)).pipe(concat_map(flow.range))
-    lines = explain(made).splitlines()
-    assert [line.rpartition("; ")[2] for line in lines if "boundary" in line] == [
-        "prefetch 16",
-        "prefetch 128",
-    ]
+    boundaries = [line for line in explain(made).splitlines() if "boundary" in line]
+    assert ["; prefetch 16" in line for line in boundaries] == [True, False]
+    assert ["; prefetch 128" in line for line in boundaries] == [False, True]
 
 
 # -- debug mode
