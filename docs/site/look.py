@@ -45,7 +45,7 @@ SEARCHES: Final[Mapping[str, str]] = MappingProxyType(
         "combineLatest": "operators/combine_latest",
         "withLatestFrom": "operators/with_latest_from",
         "distinctUntilChanged": "operators/distinct_until_changed",
-        "bufferTimeout": "operators/batch",
+        "bufferTimeout": "operators/buffer_with_time_or_count",
         "publishOn": "operators/observe_on",
         "subscribeOn": "operators/subscribe_on",
         "onErrorResumeNext": "operators/on_error_resume",
