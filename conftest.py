@@ -17,6 +17,7 @@ out the tests.
 
 from __future__ import annotations
 
+import doctest
 import gc
 import os
 import signal
@@ -34,7 +35,7 @@ ONE_IN = {"interleave": 96, "essential": 24, "tck": 24, "many": 24, "spark": 8, 
 the essential ones count as such: those of primitives, and of what operators are made of. Of those
 on Spark, only the essential ones are drawn from."""
 
-ON_SPARK = "packages/flow-spark/README.md"
+ON_SPARK = ("packages/flow-spark/README.md", "docs/tutorials/spark.md")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in what a shell starts in the background. Tests send Ctrl-C, to themselves as well.
@@ -45,9 +46,9 @@ if find_spec("sybil"):
     from sybil import Sybil
     from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
-    blocks = [PythonCodeBlockParser(), SkipParser()]
-    here = Sybil(blocks, pattern="*.md", exclude=ON_SPARK)
-    on_spark = Sybil(blocks, pattern=ON_SPARK, fixtures=["one_jvm"])
+    blocks = [PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS), SkipParser()]
+    here = Sybil(blocks, patterns=["*.md"], excludes=ON_SPARK)
+    on_spark = Sybil(blocks, patterns=ON_SPARK, fixtures=["one_jvm"])
     pytest_collect_file = (here + on_spark).pytest()
 
 

@@ -458,7 +458,7 @@ def full_examples(session: nox.Session) -> None:
 def run_examples(session: nox.Session, *selected: str) -> None:
     """Run pages, docstrings, examples and the tests that span packages."""
     # What takes long comes first.
-    pages = ["packages/flow-spark/README.md"]
+    pages = ["packages/flow-spark/README.md", "docs/tutorials/spark.md"]
     pages += [f"tests/test_{name}.py" for name in ("flights", "shutdown", "notebook", "web")]
     pages += ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
     pages += ["--ignore=examples/plugin"]  # which is not installed here: see `plugin`

@@ -27,6 +27,9 @@ ROOT: Final = Path(__file__).parents[2]
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "Begin": ("README.md",),
+        "Tutorials": (
+            "docs/tutorials/first-flow.md",
+        ),
         "How to": (
             "docs/recipes.md",
             "docs/how-to.md",
