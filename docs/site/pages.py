@@ -29,6 +29,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "Begin": ("README.md",),
         "Tutorials": (
             "docs/tutorials/first-flow.md",
+            "docs/tutorials/event-loop.md",
         ),
         "How to": (
             "docs/recipes.md",
