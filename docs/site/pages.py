@@ -30,6 +30,9 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "Tutorials": (
             "docs/tutorials/first-flow.md",
             "docs/tutorials/event-loop.md",
+            "docs/tutorials/threads.md",
+            "docs/tutorials/many-subscribers.md",
+            "docs/tutorials/testing.md",
         ),
         "How to": (
             "docs/recipes.md",
