@@ -32,7 +32,9 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "docs/tutorials/event-loop.md",
             "docs/tutorials/threads.md",
             "docs/tutorials/many-subscribers.md",
+            "docs/tutorials/spark.md",
             "docs/tutorials/testing.md",
+            "docs/tutorials/plugin.md",
         ),
         "How to": (
             "docs/recipes.md",
