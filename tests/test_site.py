@@ -75,6 +75,12 @@ def test_every_page_has_a_description(gathered: Path) -> None:
 def test_a_link_between_pages_leads_to_their_places_on_the_site(gathered: Path) -> None:
     assert "(../design/performance.md)" in (gathered / "benchmarks" / "index.md").read_text("utf-8")
     assert "(packages/flow-spark.md)" in (gathered / "tour.md").read_text("utf-8")
+    tutorial = (gathered / "tutorials" / "threads.md").read_text("utf-8")
+    assert "(many-subscribers.md)" in tutorial
+    assert "(../how-to.md#choose-what-happens-when-the-reader-is-slow)" in tutorial
+    picture = "files/docs/marbles/on_backpressure_latest.svg"
+    assert f"(../{picture})" in tutorial
+    assert (gathered / picture).is_file()
 
 
 def test_code_is_left_as_it_is(pages: ModuleType) -> None:
