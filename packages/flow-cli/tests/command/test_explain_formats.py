@@ -36,7 +36,7 @@ class Nowhere(AbsorbingSource[Any]):
     """Refuses everything."""
 
     def absorb(self, stages: Any) -> Any:
-        raise FlowError("it has no meaning there")
+        raise FlowError("it has no meaning there\n" + "and the ways out take many words " * 5)
 
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
         raise NotImplementedError
@@ -164,6 +164,20 @@ def test_what_is_refused_is_shown_in_each_format(form: str) -> None:
     text = explain(Flow(Nowhere()).map(str), format=cast("Format", form))
     assert "it has no meaning there" in text
     assert "refused" in text
+    assert text.count("ways out") == (10 if form == "svg" else 5)  # a picture says it in words, too
+    if form == "svg":
+        ElementTree.fromstring(text)
+
+
+def test_letters_that_cannot_be_seen_are_left_out_of_a_picture() -> None:
+    def odd(item: Any) -> Any:
+        return item
+
+    odd.__qualname__ = "a\x1b[1m\nb"
+    for form in ("svg", "mermaid"):
+        text = explain(flow_core.just(1).map(odd), format=cast("Format", form))
+        assert "\x1b" not in text
+    assert "map(a [1m b)" in explain(flow_core.just(1).map(odd), format="svg")
 
 
 def test_a_format_that_there_is_not_is_an_error() -> None:

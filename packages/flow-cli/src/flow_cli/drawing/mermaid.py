@@ -18,8 +18,7 @@ _SHAPES: Final = {
     Kind.ABSORBED: ("[[", "]]"),
     Kind.SINK: ("[/", "/]"),
 }
-_SPECIAL: Final = re.compile(r"[^\w\s.,:;()|=+*/'…-]")
-_READS: Final = frozenset({"from", "also from"})
+_SPECIAL: Final = re.compile(r"[^\w .,:;()|=+*/'…-]")
 
 
 def mermaid(title: str, parts: tuple[Part, ...]) -> str:
@@ -43,8 +42,8 @@ def mermaid(title: str, parts: tuple[Part, ...]) -> str:
     )
 
 
-def _lines(parts: tuple[Part, ...], last: int | None = None) -> Iterator[str]:
-    """Yield the nodes and the arrows of parts; `last` is the part that reads them."""
+def _lines(parts: tuple[Part, ...]) -> Iterator[str]:
+    """Yield the nodes and the arrows of parts."""
     before: int | None = None
     for part in parts:
         if part.kind is Kind.PLAN:
@@ -60,7 +59,7 @@ def _lines(parts: tuple[Part, ...], last: int | None = None) -> Iterator[str]:
             yield f"n{before} --> n{part.id}"
         for branch in part.branches:
             yield from _lines(branch.parts)
-            arrow = "-->" if branch.label in _READS else f'-. "{_escaped(branch.label)}" .->'
+            arrow = "-->" if branch.is_read else f'-. "{_escaped(branch.label)}" .->'
             yield f"n{_end(branch.parts)} {arrow} n{part.id}"
         before = part.id
 

@@ -31,6 +31,10 @@ from flow_core.structure import (
 
 __all__ = ["Branch", "Kind", "Part", "Step", "parts_of", "refused", "with_sink"]
 
+FROM: Final = "from"
+ALSO_FROM: Final = "also from"
+"""The labels of flows that a part reads; others run within it."""
+
 _ON_CLUSTER: Final = frozenset({Placement.CLUSTER, Placement.SHUFFLE})
 
 _THREADS: Final = {
@@ -80,6 +84,11 @@ class Branch:
 
     label: str
     parts: tuple[Part, ...]
+
+    @property
+    def is_read(self) -> bool:
+        """True if the part reads it; otherwise it runs within the part."""
+        return self.label in {FROM, ALSO_FROM}
 
 
 @final
@@ -277,7 +286,7 @@ class _Reader:
     def _branches(self, run: _Run) -> Iterator[Branch]:
         """Yield the other flows that the source of a run reads or runs."""
         before, source = boundary_of(run.flow), source_of(run.flow)
-        label = "from" if run.entry is None else "also from"
+        label = FROM if run.entry is None else ALSO_FROM
         reader = repr(source).partition("(")[0]
         others = [flow for flow in map(as_flow, upstreams_of(run.flow)) if flow is not None]
         if before is not None:

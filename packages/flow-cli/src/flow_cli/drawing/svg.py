@@ -185,12 +185,12 @@ def _arrow(arrow: _Arrow) -> Iterator[str]:
 
 
 def _label(branch: Branch) -> str:
-    return "" if branch.label in {"from", "also from"} else short(branch.label)
+    return "" if branch.is_read else short(branch.label)
 
 
 def _rows(part: Part) -> list[str]:
     rows = lines_of(part)
-    if len(part.steps) > _MANY:
+    if len(part.steps) > _MANY and part.kind is not Kind.REFUSED:
         rows[1 + _MANY : 1 + len(part.steps)] = [f"… {len(part.steps)} stages"]
     return rows
 

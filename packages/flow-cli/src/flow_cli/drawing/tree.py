@@ -7,6 +7,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from flow_cli.drawing.parts import Kind, Part
+from flow_cli.drawing.words import head_of
 
 __all__ = ["tree"]
 
@@ -56,11 +57,7 @@ def _head(part: Part) -> Text:
                 (f"{part.how} ", "dim"), (part.where, "bold green"), f": {part.text}"
             )
         case Kind.LOOP:
-            loop = f"loop {part.number}"
-            if part.pieces > 1:
-                loop += f", in {part.pieces} parts"
-            thread = f" {part.thread}" if part.thread else ""
-            head = Text.assemble((f"{loop}, {part.how}{thread}: ", "dim"), (part.text, "bold cyan"))
+            head = Text.assemble((f"{head_of(part)}: ", "dim"), (part.text, "bold cyan"))
             return head.append("".join(f"; {fact}" for fact in part.facts), "dim")
         case Kind.REFUSED:
             return Text.assemble(("refused ", "bold red"), part.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Final
 
 from flow_cli.drawing.parts import Kind, Part
@@ -29,11 +30,9 @@ def head_of(part: Part) -> str:
 
 def lines_of(part: Part) -> list[str]:
     """Return the text of a part, line by line: its head, its stages, and what is known of it."""
-    lines = [head_of(part)]
-    if part.steps and part.kind is not Kind.REFUSED:
-        lines += [step.text for step in part.steps]
-    else:
-        lines.append(part.text)
+    if part.kind is Kind.REFUSED:
+        return [head_of(part), *textwrap.wrap(_printable(part.text), _LONG)]
+    lines = [head_of(part), *([step.text for step in part.steps] or [part.text])]
     if part.kind is Kind.SOURCE:
         lines.append(part.how)
     lines += part.facts
@@ -45,5 +44,10 @@ def lines_of(part: Part) -> list[str]:
 
 
 def short(text: str) -> str:
-    """Return a text that is cut if it is too long for a line."""
+    """Return a text that fits on a line: cut if it is long, and of letters that can be seen."""
+    text = _printable(text)
     return text if len(text) <= _LONG else f"{text[: _LONG - 1]}…"
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)
