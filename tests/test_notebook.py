@@ -18,7 +18,7 @@ BLOCK = re.compile(
 )
 PAGES = sorted(
     page.relative_to(ROOT).as_posix()
-    for pattern in ("docs/*.md", "packages/*/README.md")
+    for pattern in ("docs/*.md", "docs/coming-from/*.md", "packages/*/README.md")
     for page in ROOT.glob(pattern)
     if BLOCK.search(page.read_text("utf-8")) and "flow-spark" not in page.parts
 )

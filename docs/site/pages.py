@@ -50,7 +50,14 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "docs/plugins.md",
             "examples/plugin/README.md",
         ),
-        "Coming from": ("docs/migration.md", "docs/rxpy.md"),
+        "Coming from": (
+            "docs/migration.md",
+            "docs/rxpy.md",
+            "docs/coming-from/reactor.md",
+            "docs/coming-from/streamable.md",
+            "docs/coming-from/asyncio.md",
+            "docs/coming-from/kafka-streams.md",
+        ),
         "Packages": (
             "packages/flow-core/README.md",
             "packages/flow-ops/README.md",
