@@ -239,6 +239,9 @@ deferContextual empty error from fromArray fromIterable fromStream generate inte
 justOrEmpty merge mergeDelayError mergeSequential mergeSequentialDelayError never push range
 switchOnNext using usingWhen zip toFuture toProcessor cacheInvalidateIf cacheInvalidateWhen
 repeatWhenEmpty ignoreElement fromRunnable fromSupplier fromCompletionStage sequenceEqual when
+as asFlux autoConnect blockOptional boundedElastic emitNext fixedDelay flatMapSequentialDelayError
+fromDirect onEachOperator onErrorDropped onNextDropped onOperatorDebug runOn singleOptional
+thenReturn tryEmitNext
 """,
     "RxJava": """
 all amb ambArray ambWith any blockingFirst blockingForEach blockingIterable blockingLast
@@ -270,6 +273,14 @@ timeInterval timeout timer timestamp to toFuture toList toMap toMultimap toSorte
 toObservable toMaybe toSingle toSingleDefault unsafeCreate unsubscribeOn using window
 withLatestFrom zip zipArray zipWith andThen blockingAwait blockingGet doOnSuccess defer concat
 merge empty error create
+""",
+    "Kafka Streams": """
+addStateStore aggregate branch cogroup filterNot flatMapValues foreach globalTable groupByKey join
+leftJoin mapValues outerJoin peek process processValues selectKey split suppress table toStream
+toTable transformValues windowedBy
+""",
+    "asyncio": """
+Queue Semaphore TaskGroup as_completed create_task gather run_in_executor sleep to_thread wait_for
 """,
     "pandas, Spark and toolz": """
 groupby head tail agg aggregate select where explode dropna fillna apply applymap pipe assign
