@@ -65,6 +65,11 @@ def test_every_operator_has_the_picture_of_a_run_or_says_why_not(gathered: Path)
     assert "There is no marble diagram: the items are the same" in text
 
 
+def test_a_long_value_is_not_printed(gathered: Path) -> None:
+    text = (gathered / "api" / "flow_ops.testing.md").read_text("utf-8")
+    assert ".. autodata:: flow_ops.testing.OPERATOR_CASES\n   :no-value:\n" in text
+
+
 def test_every_page_has_a_description(gathered: Path) -> None:
     found = list(gathered.glob("**/*.md"))
     assert len(found) > 300

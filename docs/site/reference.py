@@ -58,6 +58,9 @@ COMPILED: Final[Mapping[Kind, str]] = MappingProxyType(
     }
 )
 
+LONGEST_VALUE: Final = 200
+"""The number of letters of the longest value that is printed."""
+
 _Spec = OperatorSpec | SourceSpec | SinkSpec
 
 
@@ -257,7 +260,9 @@ def _described(module: str, name: str) -> str:
         kind = "autoexception" if issubclass(thing, BaseException) else "autoclass"
     else:
         kind = "autofunction" if callable(thing) else "autodata"
-    return _directive(f"{kind}:: {module}.{name}")
+    # A long value says nothing to a reader, and a set within it has another order in each process.
+    long = kind == "autodata" and len(repr(thing)) > LONGEST_VALUE
+    return _directive(f"{kind}:: {module}.{name}", *([":no-value:"] if long else []))
 
 
 def _operators() -> list[str]:

@@ -213,10 +213,8 @@ class _Reader:
     plan: bool
     ids: Iterator[int] = field(default_factory=lambda: count(1))
     loops: Iterator[int] = field(default_factory=lambda: count(1))
-    shared: dict[int, Part] = field(default_factory=dict[int, Part])
-    """The parts that run once for all, by the identity of what runs."""
-    kept: list[object] = field(default_factory=list[object])
-    """The objects that run once for all: kept alive, so that each identity is of one object."""
+    shared: dict[int, tuple[Part, object]] = field(default_factory=dict[int, tuple[Part, object]])
+    """The parts that run once for all, by the identity of what runs, which is kept alive."""
 
     def read(self, flow: _AnyFlow, reader: str = "") -> tuple[Part, ...]:
         """Return the parts of a flow.
@@ -231,7 +229,7 @@ class _Reader:
         thread = _subscribed_on(runs)
         for run in runs[known[-1] if known else 0 :]:
             shared = self.shared.get(id(_shared(run)))
-            part = self._again(shared) if shared is not None else self._entry(run)
+            part = self._entry(run) if shared is None else self._again(shared[0])
             parts.append(part)
             own = _thread_behind(run)
             if own is not None or part.branches or shared is not None:
@@ -279,8 +277,7 @@ class _Reader:
                 branches=branches,
             )
         if (shared := _shared(run)) is not None:
-            self.shared[id(shared)] = part
-            self.kept.append(shared)
+            self.shared[id(shared)] = part, shared
         return part
 
     def _branches(self, run: _Run) -> Iterator[Branch]:
